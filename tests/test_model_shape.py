@@ -1,0 +1,131 @@
+"""Shape files: complete and free of contradictions, or an error that names file, group and field."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from inside_deepinfer import catalogue
+from inside_deepinfer.facts import FactError, InputError, load_facts
+from inside_deepinfer.model.shape import load_shape, model_ids, read_shape
+
+V41 = "deepseek-v4.1-flash"
+
+
+@pytest.fixture(scope="module")
+def raw() -> dict:
+    return yaml.safe_load((load_facts().folder / "models" / f"{V41}.yaml").read_text(encoding="utf-8"))
+
+
+def broken(tmp_path: Path, raw: dict, path: str, value: object) -> Path:
+    """A copy of the V4.1 shape with one field changed, or removed where value is None."""
+    changed = copy.deepcopy(raw)
+    *groups, field = path.split(".")
+    place = changed
+    for group in groups:
+        place = place[group]
+    if value is None:
+        del place[field]
+    else:
+        place[field] = value
+    file = tmp_path / f"{V41}.yaml"
+    file.write_text(yaml.safe_dump(changed), encoding="utf-8")
+    return file
+
+
+@pytest.mark.parametrize("model", model_ids())
+def test_every_shape_file_loads_and_every_group_names_its_source(model):
+    shape = load_shape(model)
+    assert shape.body.source in load_facts().sources
+    assert len(shape.ratios) == shape.body.layers
+
+
+def test_the_comparison_models_are_there():
+    assert {V41, "deepseek-v4-flash", "deepseek-v3"} <= set(model_ids())
+
+
+@pytest.mark.parametrize(("path", "value", "named"), [
+    ("body.hidden", None, "body.hidden"),
+    ("body.layers", -1, "body.layers"),
+    ("body.layers", 40.5, "body.layers"),
+    ("experts", None, "experts"),
+    ("experts.routd", 5, "experts.routd"),
+    ("experts.active", 400, "experts.active"),
+    ("attention.window", None, "window"),
+    ("attention.ring", 100, "ring"),
+    ("attention.output_groups", 7, "output_groups"),
+    ("attention.design", "mla", "kv_rank"),
+    ("body.encoder_layers", 40, "body.encoder_layers"),
+    ("compression.ratios", [[0, 2], [2, 18], [1, 21]], "compression.ratios"),
+    ("compression.kv_layers", [2, 8, 14, 40], "compression.kv_layers"),
+    ("compression.kv_layers", [2, 14, 8, 20], "compression.kv_layers"),
+    ("compression.kv_layers", [1, 2, 8, 14, 20], "layer 1"),
+    ("compression.kv_layers", [8, 14, 20], "layer 2"),
+    ("compression", None, "compression"),
+    ("index.layers", [2, 8, 14, 20, 99], "index.layers"),
+    ("index.key_layers", [2, 8, 14, 20, 24], "index.key_layers"),
+    ("index.candidates", None, "index.candidates"),
+    ("engram.layers", [1, 44], "engram.layers"),
+    ("engram.rows", [384006168], "engram.rows"),
+    ("draft.active", 200, "draft.active"),
+    ("formats.routed", "fp3", "formats.routed"),
+    ("formats.window", None, "formats.window"),
+    ("formats.index", None, "formats.index"),
+    ("body.source", "nowhere", "body.source"),
+    ("id", "another-name", "id"),
+])
+def test_a_damaged_shape_names_the_field(tmp_path, raw, path, value, named):
+    with pytest.raises(FactError) as caught:
+        read_shape(broken(tmp_path, raw, path, value))
+    assert named in str(caught.value)
+    assert f"{V41}.yaml" in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["", "- a list\n", "id: x\n  y: z\n", "id: [\n"])
+def test_a_file_that_is_no_shape_is_one_error(tmp_path, text):
+    file = tmp_path / f"{V41}.yaml"
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises(FactError, match=V41):
+        read_shape(file)
+
+
+def test_an_unknown_model_lists_the_known_ones():
+    with pytest.raises(InputError, match=V41):
+        load_shape("deepseek-v5")
+
+
+@settings(deadline=None)
+@given(layers=st.integers(2, 6), hidden=st.integers(8, 64), experts=st.integers(1, 8), width=st.integers(1, 32))
+def test_a_new_model_is_one_data_file(tmp_path_factory, layers, hidden, experts, width):
+    """The counts hold for any shape: experts of three matrices, everything else on top."""
+    from inside_deepinfer.model.parts import expert_parameters, parts
+
+    shape = {
+        "id": "toy", "name": "Toy",
+        "body": {"layers": layers, "hidden": hidden, "vocabulary": 100, "max_context": 1000, "source": "inside-deepinfer",
+                 "kind": "choice"},
+        "attention": {"design": "mla", "heads": 2, "query_rank": 4, "head_dim": 4, "value_dim": 4, "rope_dim": 2, "kv_rank": 4,
+                      "source": "inside-deepinfer", "kind": "choice"},
+        "experts": {"routed": experts, "active": 1, "shared": 0, "width": width, "source": "inside-deepinfer", "kind": "choice"},
+        "formats": {"routed": "bf16", "dense": "bf16", "plain": "bf16", "mixing": "fp32", "kv": "bf16",
+                    "source": "inside-deepinfer", "kind": "choice"},
+    }
+    file = tmp_path_factory.mktemp("shape") / "toy.yaml"
+    file.write_text(yaml.safe_dump(shape), encoding="utf-8")
+    toy = read_shape(file)
+    routed = [part for part in parts(toy) if part.routed]
+    assert sum(part.parameters for part in routed) == layers * experts * 3 * hidden * width
+    assert expert_parameters(toy) == 3 * hidden * width
+
+
+def test_the_scenario_offers_exactly_the_shape_files():
+    from inside_deepinfer.scenario import Scenario
+
+    assert list(Scenario.param["model"].objects) == model_ids()
+    for model in model_ids():
+        assert catalogue.value("backbone_parameters", model=model) > 0
