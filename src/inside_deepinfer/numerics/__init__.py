@@ -1,0 +1,1 @@
+"""Small NumPy demonstrations of mechanisms: bounded replay, ring buffers, batch invariance, deterministic sampling."""
