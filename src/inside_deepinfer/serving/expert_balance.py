@@ -72,7 +72,7 @@ def replicate(loads: np.ndarray, redundant: int, gpus: int, by: str = "peaks") -
     Returns:
         layers x experts, at least 1, at most ``gpus``.
     """
-    x = check_loads(loads).transpose(1, 0, 2)  # layers x steps x experts
+    x = np.ascontiguousarray(check_loads(loads).transpose(1, 0, 2), dtype=np.float32)  # layers x steps x experts
     layers, _, experts = x.shape
     copies = np.ones((layers, experts), dtype=int)
     rows = np.arange(layers)
@@ -99,7 +99,7 @@ def _gain(share: np.ndarray, x: np.ndarray, copies: np.ndarray) -> np.ndarray:
     gain = np.zeros((layers, experts))
     np.add.at(gain, (np.arange(layers)[:, None], top), peak - np.maximum(second, halved))
     # among experts that gain nothing the busiest comes first, as the released tie-break does in effect
-    return gain + 1e-12 * share.sum(axis=1)
+    return gain + 1e-9 * share.mean(axis=1)
 
 
 def place(loads: np.ndarray, copies: np.ndarray, gpus: int, by: str = "peaks") -> Placement:
@@ -115,10 +115,10 @@ def place(loads: np.ndarray, copies: np.ndarray, gpus: int, by: str = "peaks") -
     capacity = slots // gpus
     expert = np.stack([np.repeat(np.arange(experts), row) for row in copies])
     rows = np.arange(layers)
-    share = x / copies[:, None, :]
+    share = (x / copies[:, None, :]).astype(np.float32)
     order = np.argsort(-share.sum(axis=1)[rows[:, None], expert], axis=1, kind="stable")
     expert = expert[rows[:, None], order]
-    load = np.zeros((layers, gpus, steps))
+    load, raised = np.zeros((2, layers, gpus, steps), dtype=np.float32)
     used, holds = np.zeros((layers, gpus), dtype=int), np.zeros((layers, gpus, experts), dtype=bool)
     gpu = np.empty_like(expert)
     for slot in range(slots):
@@ -127,8 +127,9 @@ def place(loads: np.ndarray, copies: np.ndarray, gpus: int, by: str = "peaks") -
         if by == "total":
             cost = load.sum(axis=2)
         else:
-            peak = load.max(axis=1)
-            cost = np.maximum(peak[:, None, :], load + more[:, None, :]).sum(axis=2)
+            np.add(load, more[:, None, :], out=raised)
+            np.maximum(raised, load.max(axis=1)[:, None, :], out=raised)
+            cost = raised.sum(axis=2)
         taken = (used >= capacity) | holds[rows, :, here]
         chosen = np.where(taken, np.inf, cost).argmin(axis=1)
         for layer in np.flatnonzero(taken.all(axis=1)):
@@ -180,13 +181,10 @@ def gpu_loads(loads: np.ndarray, placement: Placement) -> np.ndarray:
     x = check_loads(loads)
     steps, layers, experts = x.shape
     require(placement.copies.shape == (layers, experts), "placement", placement.copies.shape, f"{layers} layers x {experts} experts")
-    out = np.zeros((steps, layers, placement.gpus))
-    for layer in range(layers):
-        share = x[:, layer] / placement.copies[layer]
-        spread = np.zeros((placement.expert.shape[1], placement.gpus))
-        spread[np.arange(len(spread)), placement.gpu[layer]] = 1.0
-        out[:, layer] = share[:, placement.expert[layer]] @ spread
-    return out
+    by_gpu = np.argsort(placement.gpu, axis=1, kind="stable")  # every GPU has the same number of slots
+    expert = np.take_along_axis(placement.expert, by_gpu, axis=1)
+    share = np.take_along_axis(x / placement.copies, np.broadcast_to(expert, (steps, *expert.shape)), axis=2)
+    return share.reshape(steps, layers, placement.gpus, -1).sum(axis=3)
 
 
 def peak_sums(loads: np.ndarray, placement: Placement) -> np.ndarray:
