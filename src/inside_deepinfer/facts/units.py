@@ -75,6 +75,32 @@ def scale(unit: str, wanted: str) -> float | None:
     return None
 
 
+def show_as(value: Any, unit: str, wanted: str, form: str = ".2f") -> str:
+    """A number in the unit that a text names: ``show_as(14.67e9, "B/GPU", "GB")`` is ``14.67 GB``.
+
+    ``wanted`` is the unit before the slash with a decimal prefix (GB, TFLOP), a part of a second (ms), or a word for a
+    count (billion). An article's 4.31 GB can so be compared without binary units; anything else is a ValueError.
+    """
+    words = {word.strip(): step for step, word in _COUNTS}
+    times = {name: step for step, name in _TIMES}
+    name = unit.partition("/")[0] if wanted.partition("/")[2] == "" else unit
+    if wanted in words and name != "B":
+        factor: float | None = 1 / words[wanted]
+    elif wanted in times and name == "s":
+        factor = 1 / times[wanted]
+    else:
+        factor = scale(name, wanted)
+    if factor is None:
+        raise ValueError(f"{unit or 'no unit'} cannot be written in {wanted}")
+    return f"{format(float(value) * factor, form)} {wanted}"
+
+
+def show_decimal(value: float, unit: str, significant: int = 4) -> str:
+    """Bytes the way articles print them, in decimal units: ``14.67 GB/GPU``."""
+    step, prefix = _fitting(abs(value), _DECIMAL, significant) or (1.0, "")
+    return f"{digits(value / step, significant)} {prefix}{unit_text(unit)}"
+
+
 def percent(value: float, places: int = 1) -> str:
     """A ratio as percent."""
     return f"{100 * float(value):.{places}f} %"

@@ -1,0 +1,78 @@
+"""Every derived number of the package for a scenario: what command line, chapters and dashboard call."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from difflib import get_close_matches
+from typing import Any
+
+from inside_deepinfer.facts import CATALOGUE, Quantity, UserError, resolve
+from inside_deepinfer.facts.derive import Derivation
+from inside_deepinfer.scenario import Scenario, make_scenario, parameter_name, quantities
+
+# the modules that define derived numbers; importing them fills the catalogue
+MODULES = (
+    "inside_deepinfer.model.counts",
+    "inside_deepinfer.model.weights",
+    "inside_deepinfer.model.kv",
+    "inside_deepinfer.model.flops",
+    "inside_deepinfer.serving.cards",
+    "inside_deepinfer.serving.hbm",
+    "inside_deepinfer.serving.kv_reads",
+    "inside_deepinfer.serving.links",
+    "inside_deepinfer.serving.step_budget",
+    "inside_deepinfer.serving.capacity",
+    "inside_deepinfer.serving.machine_checks",
+    "inside_deepinfer.cache.store",
+    "inside_deepinfer.cache.blocks",
+    "inside_deepinfer.cache.five_minute_rule",
+    "inside_deepinfer.cache.erasure",
+    "inside_deepinfer.serving.fleet",
+    "inside_deepinfer.serving.prices",
+    "inside_deepinfer.serving.article",
+    "inside_deepinfer.serving.reconcile",
+    "inside_deepinfer.serving.v3r1",
+    "inside_deepinfer.tokens.experiments",
+)
+for _module in MODULES:
+    importlib.import_module(_module)
+
+
+def names() -> dict[str, Derivation]:
+    """All derived numbers a reader can ask for, by name."""
+    return {name: entry for name, entry in sorted(CATALOGUE.items()) if entry.listed}
+
+
+def evaluate(wanted: Iterable[str], scenario: Scenario | None = None, preset: str = "published",
+             **arrays: Any) -> dict[str, Quantity]:
+    """Several derived numbers for one scenario.
+
+    Args:
+        wanted: names of derived numbers, parameters or facts.
+        scenario: a scenario; the preset's own where left out.
+        preset: which preset the scenario started from (decides what counts as the reader's choice).
+        arrays: scenario parameters to replace, also by arrays, to draw curves with the same functions.
+    """
+    given = quantities(scenario or make_scenario(preset), preset)
+    for key, value in arrays.items():
+        name = parameter_name(key)
+        given[name] = replace(given[name], value=value, kind="choice", sources=())
+    wanted = list(wanted)
+    for name in wanted:
+        if name not in CATALOGUE and name not in given and "." not in name:
+            near = get_close_matches(name, [*names(), *given], n=3)
+            hint = f"; close: {', '.join(near)}" if near else ""
+            raise UserError(f"no derived number is called {name!r}{hint} (--list names them all)")
+    return resolve(wanted, given)
+
+
+def value(name: str, scenario: Scenario | None = None, preset: str = "published", **arrays: Any) -> Any:
+    """The bare value of one derived number; see :func:`evaluate`."""
+    return evaluate([name], scenario, preset, **arrays)[name].value
+
+
+def quantity(name: str, preset: str = "published", changes: Mapping[str, Any] | None = None) -> Quantity:
+    """One derived number with its chain, for a preset and changes to it."""
+    return evaluate([name], make_scenario(preset, changes), preset)[name]

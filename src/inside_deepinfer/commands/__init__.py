@@ -1,0 +1,1 @@
+"""The commands of ``inside-deepinfer``, one module each; see ``cli.COMMANDS``."""
