@@ -1,0 +1,158 @@
+"""A card as we measured it: efficiencies fitted on simple measurements, then predicting whole expert layers.
+
+Fitted on (a) bandwidth, (b) one expert against tokens, (e) launches, (f) exchange between two cards; the layers (c) and the
+gathered reads (d) are predicted without another look.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from scipy.optimize import least_squares
+
+from inside_deepinfer.facts import InputError, require_not_negative, require_positive
+from inside_deepinfer.facts.gpu_runs import gpu_run
+
+BLEND = 4.0  # how sharply memory-bound turns into compute-bound: (a^p + b^p)^(1/p)
+
+
+@dataclass(frozen=True)
+class ExpertRate:
+    """Time of the three products of one expert: a blend of reading its weights and computing its tokens.
+
+    Attributes:
+        read_rate: bytes per second at which weights come in while few tokens are computed.
+        compute_rate: FLOP per second that many tokens reach.
+        fixed: seconds that three products cost besides.
+    """
+
+    precision: str
+    read_rate: float
+    compute_rate: float
+    fixed: float
+
+    def seconds(self, tokens: Any, weight_bytes: float, flop_per_token: float) -> Any:
+        """Seconds for ``tokens`` tokens; 0 tokens cost nothing."""
+        t = np.asarray(require_not_negative("tokens", tokens), dtype=float)
+        read, compute = weight_bytes / self.read_rate, t * flop_per_token / self.compute_rate
+        return np.where(t > 0, self.fixed + (read**BLEND + compute**BLEND) ** (1 / BLEND), 0.0)
+
+    def turning_point(self, weight_bytes: float, flop_per_token: float) -> float:
+        """Tokens per expert at which computing takes as long as reading."""
+        return weight_bytes / self.read_rate * self.compute_rate / flop_per_token
+
+
+@dataclass(frozen=True)
+class Link:
+    """Exchange between cards: a fixed time and a rate in one direction."""
+
+    latency: float
+    rate: float
+
+    def seconds(self, size: Any) -> Any:
+        """Seconds to send ``size`` bytes to the others."""
+        return self.latency + np.asarray(require_not_negative("size", size), dtype=float) / self.rate
+
+
+@lru_cache(maxsize=16)
+def read_bandwidth(card: str) -> float:
+    """Bytes per second of reading the largest buffer, far beyond the L2 (measurement a)."""
+    table = gpu_run(card, "bandwidth").table()
+    largest = table[table["what"] == "read"].sort_values("bytes").iloc[-1]
+    return float(largest["bytes_moved"] / largest["seconds"])
+
+
+@lru_cache(maxsize=16)
+def launch_time(card: str, how: str = "graph") -> float:
+    """Seconds per kernel of a step with many tiny kernels: ``graph`` replay or ``eager`` (measurement e)."""
+    table = gpu_run(card, "launch").table()
+    if how not in ("graph", "eager"):
+        raise InputError("how", how, "graph or eager")
+    rows = table[table["what"] == how].sort_values("kernels")
+    slope = np.polyfit(rows["kernels"], rows["seconds"], 1)[0]
+    return float(slope)
+
+
+@lru_cache(maxsize=16)
+def expert_rate(card: str, precision: str) -> ExpertRate:
+    """Fit read and compute rate on the products of one expert (measurement b); fixed cost from the launches (e)."""
+    table = gpu_run(card, "experts").table()
+    rows = table[table["precision"] == precision]
+    if rows.empty:
+        raise InputError("precision", precision, ", ".join(table["precision"].unique()))
+    fixed = launch_time(card) * int(rows["products"].iloc[0])
+    weight, per_token = float(rows["weight_bytes"].iloc[0]), float(rows["flop"].iloc[0] / rows["tokens"].iloc[0])
+    tokens, measured = rows["tokens"].to_numpy(float), rows["seconds"].to_numpy(float)
+    start = np.array([weight / measured.min(), per_token * tokens[-1] / measured[-1]])
+
+    def miss(factors: np.ndarray) -> np.ndarray:
+        return ExpertRate(precision, *(start * np.exp(factors)), fixed).seconds(tokens, weight, per_token) / measured - 1
+
+    read, compute = start * np.exp(least_squares(miss, np.zeros(2)).x)
+    return ExpertRate(precision, float(read), float(compute), fixed)
+
+
+@lru_cache(maxsize=16)
+def link(card: str) -> Link:
+    """Fit latency and one-direction rate on the exchange between two cards (measurement f), relative least squares."""
+    table = gpu_run(card, "alltoall").table()
+    size, measured = table["bytes_to_others"].to_numpy(float), table["seconds"].to_numpy(float)
+    start = np.array([measured.min(), size[-1] / measured[-1]])
+    found = least_squares(lambda f: Link(*(start * np.exp(f))).seconds(size) / measured - 1, np.zeros(2))
+    return Link(*(float(value) for value in start * np.exp(found.x)))
+
+
+@dataclass(frozen=True)
+class LayerPrediction:
+    """One measured expert layer beside its prediction; seconds."""
+
+    precision: str
+    ep: int
+    measured: float
+    predicted: float
+
+    @property
+    def error(self) -> float:
+        return self.predicted / self.measured - 1
+
+
+def predict_layers(card: str) -> list[LayerPrediction]:
+    """The experts of a layer for each EP (measurement c), from the rates of one expert alone."""
+    found = []
+    for row in gpu_run(card, "layer").rows:
+        rate = expert_rate(card, row["precision"])
+        sample = next(r for r in gpu_run(card, "experts").rows if r["precision"] == row["precision"])
+        seconds = rate.seconds(np.array(row["tokens_per_expert"]), row["weight_bytes_per_expert"], sample["flop"] / sample["tokens"])
+        found.append(LayerPrediction(row["precision"], int(row["ep"]), float(row["seconds"]), float(seconds.sum())))
+    return found
+
+
+def predict_gather(card: str) -> list[tuple[str, int, float, float]]:
+    """Gathered and contiguous reads (measurement d): what, queries, measured and predicted seconds.
+
+    The prediction knows bandwidth and one launch, and nothing of how many readers a card needs to be busy.
+    """
+    return [(row["what"], int(row["queries"]), float(row["seconds"]),
+             launch_time(card) + row["bytes_moved"] / read_bandwidth(card)) for row in gpu_run(card, "gather").rows]
+
+
+def gather_penalty(card: str) -> dict[int, float]:
+    """Time of gathered reads over contiguous ones of the same size, by number of queries, minus 1."""
+    table = gpu_run(card, "gather").table().pivot(index="queries", columns="what", values="seconds")
+    return {int(queries): float(row["gathered"] / row["contiguous"] - 1) for queries, row in table.iterrows()}
+
+
+def spread_between_runs(first: str, second: str, measurement: str) -> np.ndarray:
+    """Relative difference of the medians of two runs of the same measurement, row by row."""
+    a, b = (gpu_run(card, measurement).table()["seconds"].to_numpy(float) for card in (first, second))
+    if len(a) != len(b):
+        raise InputError("second", second, f"a run with the {len(a)} rows of {first}")
+    return require_positive("seconds", b) / require_positive("seconds", a) - 1
+
+
+def median_error(predictions: list[LayerPrediction]) -> float:
+    """Median of the absolute relative errors."""
+    return float(np.median([abs(entry.error) for entry in predictions]))
