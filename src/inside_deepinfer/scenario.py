@@ -15,6 +15,7 @@ from urllib.parse import parse_qsl, urlencode
 import param
 
 from inside_deepinfer.facts import InputError, Quantity, UserError, load_facts
+from inside_deepinfer.facts.derive import in_currency
 from inside_deepinfer.facts.units import show, unit_text
 
 
@@ -156,6 +157,42 @@ class Scenario(param.Parameterized):
     selection_overlap = FactNumber("decode.selection_overlap", key="so", unit="ratio", group="machine", bounds=(0.0, 1.0),
                                    step=0.05, label="shared selection of neighbouring rows",
                                    doc="Share of the selected KV entries that the rows of one sequence have in common.")
+    tokens_per_step = FactNumber("article.tokens_per_step", key="tp", unit="token", group="speculation", bounds=(1.0, 8.0),
+                                 step=0.05, label="tokens per sequence and step",
+                                 doc="Tokens that a sequence advances in a decode step: accepted drafts and the model's own token.")
+    uncounted_time = FactNumber("decode.uncounted_time", key="un", unit="s", group="machine", bounds=(0.0, 0.1), step=1e-4,
+                                label="time per step that is not counted",
+                                doc="What a decode step takes beyond its counted parts, whatever the batch: waiting for the slowest "
+                                    "GPU, synchronisation, sampling. Fitted on the one published operating point.")
+    acceptance_mean = FactNumber("spec.acceptance_mean", key="am", unit="ratio", group="speculation", bounds=(0.05, 0.98),
+                                 step=0.005, label="mean acceptance of a draft",
+                                 doc="Chance that a draft is accepted once all before it were, averaged over drafts.")
+    acceptance_spread = FactNumber("spec.acceptance_spread", key="as", unit="ratio", group="speculation", bounds=(0.01, 0.45),
+                                   step=0.005, label="spread of acceptance",
+                                   doc="Standard deviation of that chance from draft to draft; it must leave room between 0 and 1.")
+    prefill_chunk = FactInteger("prefill.chunk", key="ck", unit="token", group="prefill", bounds=(256, 262_144), step=256, log=True,
+                                label="chunk size", doc="Most prompt tokens that one prefill GPU computes in a step.")
+    prefill_load = FactNumber("prefill.load", key="pl", unit="ratio", group="prefill", bounds=(0.01, 1.5), step=0.01,
+                              label="load of the prefill GPUs",
+                              doc="Offered work over what the GPUs can do with full chunks. At 1 and above the queue has no end.")
+    burst = FactNumber("prefill.burst", key="bu", unit="request", group="prefill", bounds=(1.0, 64.0), step=0.5,
+                       label="requests per burst",
+                       doc="Mean number of requests that arrive at the same moment; 1 is a Poisson stream.")
+    input_sigma = FactNumber("prefill.input_sigma", key="is", unit="ratio", group="prefill", bounds=(0.05, 1.5), step=0.05,
+                             label="spread of prompt lengths",
+                             doc="Standard deviation of the logarithm of the prompt length (log-normal around the mean).")
+    imbalance = FactNumber("eplb.decode_ratio", key="im", unit="ratio", group="balance", bounds=(1.0, 4.0), step=0.005,
+                           label="slowest GPU over mean",
+                           doc="Rows that the busiest GPU's experts get, over the mean of the GPUs, layer by layer; 1 is even.")
+    balance_gpus = FactInteger("balance.gpus", key="bg", unit="GPU", group="balance", bounds=(2, 64), step=1, log=True,
+                               label="GPUs of the replay", doc="Over how many GPUs the 64 experts of the real counts are spread.")
+    balance_step = FactInteger("balance.step", key="bs", unit="step", group="balance", bounds=(0, 31), step=1,
+                               label="step of the replay", doc="Which window of 256 tokens the heat map shows.")
+    balance_window = FactInteger("balance.window", key="bw", unit="step", group="balance", bounds=(1, 32), step=1,
+                                 label="steps of statistics", doc="How many of the last steps a rebalance looks at.")
+    balance_interval = FactInteger("balance.interval", key="bi", unit="step", group="balance", bounds=(4, 32), step=1,
+                                   label="steps between rebalances",
+                                   doc="The first rebalance comes after a quarter of it; never shorter than the statistics.")
 
 
 @lru_cache(maxsize=1)
@@ -239,15 +276,15 @@ def make_scenario(preset: str = "published", changes: Mapping[str, Any] | None =
 def quantities(scenario: Scenario, preset: str = "published") -> dict[str, Quantity]:
     """Every parameter of a scenario with its kind and source: the fact's while unchanged, the preset's, else "choice"."""
     found = {}
-    for name, parameter, known in _origins(load_facts().folder, preset):
+    for name, unit, label, known in _origins(load_facts().folder, preset):
         value = getattr(scenario, name)
         kind, sources = next(((kind, sources) for given, kind, sources in known if value == given), ("choice", ()))
-        found[name] = Quantity(name, value, parameter.unit, kind, sources, (), "", parameter.label)
+        found[name] = Quantity(name, value, in_currency(unit, scenario.currency), kind, sources, (), "", label)
     return found
 
 
 @lru_cache(maxsize=64)
-def _origins(folder: Path, preset: str) -> list[tuple[str, param.Parameter, list[tuple[Any, str, tuple[str, ...]]]]]:
+def _origins(folder: Path, preset: str) -> list[tuple[str, str, str, list[tuple[Any, str, tuple[str, ...]]]]]:
     """For every parameter the values that are nobody's choice, the preset's first, each with kind and sources."""
     facts, entry = load_facts(), load_facts().presets[preset]
     named = {parameter_name(key): fact for key, fact in entry.facts.items()}
@@ -261,7 +298,7 @@ def _origins(folder: Path, preset: str) -> list[tuple[str, param.Parameter, list
             known.insert(0, (from_preset[name], other.kind, other.sources))
         elif name in from_preset:
             known.insert(0, (from_preset[name], entry.kind, (entry.source,) if entry.source else ()))
-        origins.append((name, parameter, known))
+        origins.append((name, parameter.unit, str(parameter.label), known))
     return origins
 
 

@@ -109,7 +109,6 @@ def _evaluate(claim: Claim, check: Check) -> tuple[tuple[Quantity, ...], tuple[Q
     scenario = make_scenario(check.preset, single)
     wanted = [*check.computes, *check.shows, *([check.against] if check.against else [])]
     found = catalogue.evaluate(wanted, scenario, check.preset, **arrays)
-    found = {name: replace(part, unit=part.unit.replace("price/", f"{scenario.currency}/")) for name, part in found.items()}
     if check.against:
         target: Quantity | None = found[check.against]
     elif check.relation == "within":

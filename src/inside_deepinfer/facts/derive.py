@@ -104,4 +104,10 @@ def _compute(entry: Derivation, known: dict[str, Quantity]) -> Quantity:
             known[node] = load_facts().quantity(node)
     inputs = {parameter: known[node] for parameter, node in entry.inputs.items()}
     value = entry.function(**{parameter: quantity.value for parameter, quantity in inputs.items()})
-    return Quantity(entry.name, value, entry.unit, "derived", (), tuple(inputs.values()), entry.formula, entry.label)
+    unit = in_currency(entry.unit, known["currency"].value) if "currency" in known else entry.unit
+    return Quantity(entry.name, value, unit, "derived", (), tuple(inputs.values()), entry.formula, entry.label)
+
+
+def in_currency(unit: str, currency: str) -> str:
+    """A unit of money in the scenario's own currency: ``price/Mtoken`` is ``CNY/Mtoken`` or ``USD/Mtoken``."""
+    return f"{currency}/{unit.removeprefix('price/')}" if unit.startswith("price/") else unit

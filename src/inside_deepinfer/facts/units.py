@@ -96,8 +96,8 @@ def show_as(value: Any, unit: str, wanted: str, form: str = ".2f") -> str:
 
 
 def show_decimal(value: float, unit: str, significant: int = 4) -> str:
-    """Bytes the way articles print them, in decimal units: ``14.67 GB/GPU``."""
-    step, prefix = _fitting(abs(value), _DECIMAL, significant) or (1.0, "")
+    """Bytes the way articles print them, in decimal units: ``14.67 GB/GPU``; below a megabyte they are counted."""
+    step, prefix = _fitting(abs(value), _DECIMAL[:-1], significant) or (1.0, "")
     return f"{digits(value / step, significant)} {prefix}{unit_text(unit)}"
 
 

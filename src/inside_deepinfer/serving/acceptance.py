@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import stats
 
 from inside_deepinfer.facts import InputError, NotPossible, require, require_between, require_not_negative, require_positive
 
@@ -86,6 +85,7 @@ def drawn_survivals(mean: float, spread: float, length: int, seed: int = 0) -> S
     if length != int(length) or length < 1:
         raise InputError("length", length, "a whole number of at least 1")
     weight = mean * (1 - mean) / spread**2 - 1
+    from scipy import stats  # late: scipy takes half a second to import
     uniform = np.random.default_rng(seed).random((SAMPLES, int(length)))
     return Survivals(np.cumprod(stats.beta.ppf(uniform, mean * weight, (1 - mean) * weight), axis=1))
 

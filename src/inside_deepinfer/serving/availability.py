@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import stats
 
 from inside_deepinfer.facts import InputError, derived, require, require_not_negative, require_positive
 from inside_deepinfer.facts.units import SECONDS_PER_DAY, SECONDS_PER_HOUR
@@ -90,6 +89,7 @@ def _stationary(rates: np.ndarray) -> np.ndarray:
 
 def service_availability(chain: InstanceChain, needed: int, spares: Any) -> np.ndarray:
     """Probability that at least ``needed`` of ``needed + spares`` instances serve; ``spares`` may be an array, 0 allowed."""
+    from scipy import stats  # late: scipy takes half a second to import
     require(needed >= 1, "needed", needed, "a whole number of at least 1")
     spare = np.asarray(spares)
     require((spare >= 0) & (spare == spare.astype(int)), "spares", spares, "whole numbers of at least 0")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from inside_deepinfer.facts import derived, require, require_between, require_positive
+import numpy as np
+
+from inside_deepinfer.facts import NotPossible, derived, require, require_between, require_positive
 from inside_deepinfer.facts.units import HOURS_PER_DAY, SECONDS_PER_DAY
 
 
@@ -69,6 +71,8 @@ def revenue_per_day(tokens_per_second: Any, tokens_per_second_per_group: Any, pd
          uses={"published_revenue": "fleet.revenue_per_gpu_hour"})
 def cluster_gpus_from_revenue(revenue_per_day: Any, published_revenue: Any) -> Any:
     """GPUs over which the day's list-price value spreads to the published USD per GPU-hour."""
+    if not np.all(np.asarray(revenue_per_day) > 0):
+        raise NotPossible("at prices of 0 there is no revenue to count GPUs from")
     return revenue_per_day / (require_positive("published_revenue", published_revenue) * HOURS_PER_DAY)
 
 

@@ -11,7 +11,6 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from scipy.optimize import least_squares
 
 from inside_deepinfer.facts import InputError, require_not_negative, require_positive
 from inside_deepinfer.facts.gpu_runs import gpu_run
@@ -79,6 +78,7 @@ def launch_time(card: str, how: str = "graph") -> float:
 @lru_cache(maxsize=16)
 def expert_rate(card: str, precision: str) -> ExpertRate:
     """Fit read and compute rate on the products of one expert (measurement b); fixed cost from the launches (e)."""
+    from scipy.optimize import least_squares  # late: scipy takes half a second to import
     table = gpu_run(card, "experts").table()
     rows = table[table["precision"] == precision]
     if rows.empty:
@@ -98,6 +98,7 @@ def expert_rate(card: str, precision: str) -> ExpertRate:
 @lru_cache(maxsize=16)
 def link(card: str) -> Link:
     """Fit latency and one-direction rate on the exchange between two cards (measurement f), relative least squares."""
+    from scipy.optimize import least_squares  # late: scipy takes half a second to import
     table = gpu_run(card, "alltoall").table()
     size, measured = table["bytes_to_others"].to_numpy(float), table["seconds"].to_numpy(float)
     start = np.array([measured.min(), size[-1] / measured[-1]])

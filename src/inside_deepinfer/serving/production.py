@@ -13,7 +13,6 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from scipy.optimize import least_squares, minimize
 
 from inside_deepinfer.facts import InputError, load_facts, require_positive
 from inside_deepinfer.serving.acceptance import Schedule, best_budget, drawn_survivals
@@ -63,6 +62,8 @@ def fit_step_cost(sequences: np.ndarray, throughput: np.ndarray, saturating: boo
 
     The scale is per token of MTP-1: throughput cannot tell a shorter step from a longer acceptance.
     """
+    from scipy.optimize import least_squares  # late: scipy takes half a second to import
+
     n, y = (np.asarray(require_positive(name, values), dtype=float)
             for name, values in (("sequences", sequences), ("throughput", throughput)))
     rows, per_token = mtp_rows() * n, n / y
@@ -110,6 +111,8 @@ def dspark(cost: StepCost, mean: float, spread: float, sequences: Any, drafts: i
 @lru_cache(maxsize=8)
 def predict(model: str, saturating: bool = True) -> Prediction:
     """Calibrate and predict ``flash`` or ``pro`` over the published production range of sequences per GPU."""
+    from scipy.optimize import minimize
+
     n, mtp, spark, budget = published(model)
     drafts = int(load_facts().number("spec.draft_length"))
     cost = fit_step_cost(n, mtp, saturating)

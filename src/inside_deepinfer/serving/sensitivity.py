@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from inside_deepinfer.facts import InputError, require_between
+from inside_deepinfer.facts import InputError, NotPossible, require_between
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +43,8 @@ class Swing:
         moved = 1 - self.low if self.complement else self.low
         raised = 1 - self.high if self.complement else self.high
         middle = 0.5 * (moved + raised)
+        if self.base == 0:
+            raise NotPossible("the result is 0, so no input moves it by a percentage")
         return (self.at_high - self.at_low) / self.base / ((raised - moved) / middle)
 
 
