@@ -1,0 +1,78 @@
+"""HBM and experts: what a decode step reads, which resource binds, and whether it fits at all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from inside_deepinfer import catalogue
+from inside_deepinfer.explorer.page import Block, Number, Page, Prose, Table
+from inside_deepinfer.facts import digits, load_facts, percent, show
+from inside_deepinfer.figures import hbm, hbm_capacity, hbm_movable
+from inside_deepinfer.figures.theme import KIND_MARK
+from inside_deepinfer.scenario import Scenario
+from inside_deepinfer.serving.capacity import check_fits
+from inside_deepinfer.serving.step_budget import precision_notice
+from inside_deepinfer.studies.step_inputs import step_inputs
+
+FIT = ("resident_bytes", "usable_memory", "memory_needed", "largest_batch")
+
+
+def _must_fit(scenario: Scenario, preset: str) -> None:
+    """A scenario that does not fit in HBM is shown as the reason, never as a number."""
+    found = catalogue.evaluate(FIT, scenario, preset)
+    check_fits(scenario.model, scenario.card, *(float(found[name].value) for name in FIT))
+
+
+def bytes_and_time(scenario: Scenario, preset: str) -> Any:
+    """Bytes and times of a step that can exist."""
+    _must_fit(scenario, preset)
+    return hbm_movable.bytes_and_time(scenario, preset)
+
+
+def finding(scenario: Scenario, preset: str) -> str:
+    """Bytes read, share of bandwidth, and what binds."""
+    _must_fit(scenario, preset)
+    names = ["hbm_read_bytes_per_step", "hbm_total_bytes_per_step", "counted_step_time", "card_bandwidth", "binding_resource",
+             "experts_per_gpu"]
+    weights, total, step, bandwidth, binds, experts = (
+        quantity.value for quantity in catalogue.evaluate(names, scenario, preset).values())
+    text = (f"At EP{scenario.ep} a GPU holds {digits(experts)} experts per layer and reads {digits(weights / 1e9, 3)} GB of weights "
+            f"and {digits((total - weights) / 1e9, 3)} GB besides per step; the counted parts take {show(step, 's', 3)}, "
+            f"{hbm.clause(binds)}, and reading uses {percent(total / step / bandwidth, 0)} of HBM bandwidth.")
+    return text.replace(" GB", "\u00a0GB").replace(" ms", "\u00a0ms").replace(" %", "\u00a0%")  # large type breaks lines often
+
+
+def body(scenario: Scenario, preset: str) -> Sequence[Block]:
+    """What the card lacks, and every input of the step budget with its kind."""
+    precision = precision_notice(scenario.model, scenario.card)
+    sources = load_facts().sources
+    rows = [[found.label, show(found.value, found.unit), found.kind, sources[found.sources[0]].title if found.sources else "you"]
+            for found in step_inputs(scenario, preset)]
+    table = Table(name="step-inputs", title="What the times rest on", columns=("input", "value", "kind", "from"), rows=rows,
+                  filters=("kind",), marks={"kind": KIND_MARK})
+    left_out = Prose("Left out: uneven load between GPUs, waiting at synchronisation points, sampling, work of the CPU.",
+                     title="What the step leaves out")
+    return [*([Prose(precision, tone="warn", title="Precision")] if precision else []), left_out, table]
+
+
+PAGE = Page(
+    slug="hbm",
+    title="HBM and experts",
+    question="What does a decode step read, and what limits it?",
+    chapter="hbm",
+    primary=("ep", "batch", "card"),
+    folded={"Model and sequences": ("model", "context", "rows_per_sequence", "redundant_experts"),
+            "Step": ("step_time", "overlap", "selection_overlap")},
+    numbers=("experts_per_gpu",
+             Number("weight_bytes_per_gpu", label="weights held per GPU", show="decimal"),
+             Number("hbm_read_bytes_per_step", label="weights read per step", show="decimal", beside="hbm.weights"),
+             Number("feasible_hbm_share", label="share of HBM bandwidth for weights", show="percent", beside="hbm.share_mean"),
+             Number("hbm_total_bytes_per_step", label="all bytes read per step", show="decimal"),
+             Number("fitting_step_time", label="counted step time", beside="decode.step_time"),
+             Number("fitting_binding_resource", label="resource that binds"),
+             Number("largest_batch", label="most sequences per GPU that fit")),
+    figures=(bytes_and_time, hbm.binding_map, hbm_capacity.capacity_map),
+    finding=finding,
+    body=body,
+)
