@@ -32,9 +32,23 @@ MODULES = (
     "inside_deepinfer.serving.fleet",
     "inside_deepinfer.serving.prices",
     "inside_deepinfer.serving.article",
+    "inside_deepinfer.serving.decode_frontier",
+    "inside_deepinfer.serving.decode_band",
+    "inside_deepinfer.serving.prefill_frontier",
+    "inside_deepinfer.serving.speculation",
+    "inside_deepinfer.serving.proof",
     "inside_deepinfer.serving.reconcile",
     "inside_deepinfer.serving.v3r1",
+    "inside_deepinfer.serving.routing_counts",
+    "inside_deepinfer.serving.balance_cost",
+    "inside_deepinfer.numerics.rings",
+    "inside_deepinfer.numerics.replay_numbers",
+    "inside_deepinfer.numerics.card_bits",
+    "inside_deepinfer.serving.availability",
+    "inside_deepinfer.serving.outage",
     "inside_deepinfer.tokens.experiments",
+    "inside_deepinfer.tokens.defences",
+    "inside_deepinfer.tokens.speed_numbers",
 )
 for _module in MODULES:
     importlib.import_module(_module)

@@ -193,6 +193,11 @@ class Scenario(param.Parameterized):
     balance_interval = FactInteger("balance.interval", key="bi", unit="step", group="balance", bounds=(4, 32), step=1,
                                    label="steps between rebalances",
                                    doc="The first rebalance comes after a quarter of it; never shorter than the statistics.")
+    restart_time = FactNumber("failure.restart_time", key="rt", unit="s", group="failures", bounds=(1.0, 86_400.0), step=10,
+                              log=True, label="time to restart an instance",
+                              doc="From the failure of a card until its instance serves again with the others.")
+    spare_instances = FactInteger("failure.spare_instances", key="sp", unit="instance", group="failures", bounds=(0, 64), step=1,
+                                  label="spare decode instances", doc="Decode instances beyond those that the day's tokens need.")
 
 
 @lru_cache(maxsize=1)

@@ -107,7 +107,7 @@ def fit_notice(model: str, card: str, resident: float, usable: float, needed: fl
 
 
 def check_fits(model: str, card: str, resident: float, usable: float, needed: float, most: float) -> None:
-    """Raise :class:`NotPossible` with the sentence of ``fit_notice``."""
+    """Raise :class:`NotPossible` with the reason of ``fit_notice``; pages put "not possible, because" before it."""
     reason = fit_notice(model, card, resident, usable, needed, most)
     if reason:
-        raise NotPossible(reason)
+        raise NotPossible(reason.removeprefix("not possible: "))

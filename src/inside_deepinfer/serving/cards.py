@@ -36,8 +36,7 @@ def card_number(card: Any, field: str) -> Any:
     found = [getattr(get_card(str(name)), field) for name in names]
     for name, value in zip(names, found, strict=True):
         if value is None:
-            raise NotPossible(f"not possible on {get_card(str(name)).name}: it has no {MEANING[field]}, or states none "
-                              "(data/hardware/cards.yaml)")
+            raise NotPossible(f"{get_card(str(name)).name} has no {MEANING[field]}, or states none (data/hardware/cards.yaml)")
     return float(found[0]) if np.ndim(card) == 0 else np.asarray(found, dtype=float)[where].reshape(np.shape(card))
 
 

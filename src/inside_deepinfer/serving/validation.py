@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -78,6 +79,7 @@ def validation(function: Callable[[], list[Validation]]) -> Callable[[], list[Va
 
 def validate() -> list[Validation]:
     """All validations of the package."""
+    importlib.import_module("inside_deepinfer.serving.third_party")  # registers its own
     return [entry for function in VALIDATIONS for entry in function()]
 
 

@@ -1,0 +1,148 @@
+"""Prompts waiting for prefill: a simulation of steps that several prompts share, and the exact law where they do not.
+
+What is simplified: prompts go to the GPUs of an instance in turn; a GPU takes tokens from the front of its line up to the chunk
+size; all GPUs of an instance step together, so that a step lasts as long as its fullest GPU needs; nothing fails.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from inside_deepinfer.facts import NotPossible, require, require_positive
+
+GRID = 4096  # points of the numerical law
+
+
+@dataclass(frozen=True)
+class Prefill:
+    """An instance and its work; seconds and tokens.
+
+    Attributes:
+        gpus: GPUs that step together.
+        fixed, per_token: time of a step: fixed + per_token * tokens of the fullest GPU.
+        chunk: most tokens of a GPU in a step.
+        new_tokens: mean tokens to compute per prompt; log-normal with ``sigma``.
+        fetch_per_token: seconds to read the cached part of a prompt, per new token; it delays a prompt and occupies no GPU.
+        burst: mean prompts that arrive together (geometric); 1 is a Poisson stream.
+    """
+
+    gpus: int
+    fixed: float
+    per_token: float
+    chunk: float
+    new_tokens: float
+    sigma: float
+    fetch_per_token: float = 0.0
+    burst: float = 1.0
+
+    def __post_init__(self) -> None:
+        for name in ("gpus", "per_token", "chunk", "new_tokens", "sigma"):
+            require_positive(name, getattr(self, name))
+        require(self.fixed >= 0 and self.fetch_per_token >= 0, "fixed", self.fixed, "at least 0")
+        require(self.burst >= 1, "burst", self.burst, "at least 1")
+
+    def capacity(self) -> float:
+        """New tokens per second and GPU with every chunk full."""
+        return self.chunk / (self.fixed + self.per_token * self.chunk)
+
+    def rate(self, load: float) -> float:
+        """Prompts per second and GPU at a load; at 1 and above there is no finite wait."""
+        return _stable(load) * self.capacity() / self.new_tokens
+
+
+def draw(prefill: Prefill, load: float, count: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Arrival times (s) and new tokens of ``count`` prompts of the whole instance; the same draws at every load."""
+    rng = np.random.default_rng(seed)
+    gaps = rng.exponential(1.0, count)
+    size = np.exp(rng.normal(-prefill.sigma**2 / 2, prefill.sigma, count)) * prefill.new_tokens
+    together = rng.random(count) >= 1 / prefill.burst  # arrives with the prompt before it
+    gaps = np.where(together, 0.0, gaps * prefill.burst)
+    return np.cumsum(gaps) / (prefill.rate(load) * prefill.gpus), size
+
+
+@lru_cache(maxsize=1024)
+def simulate(prefill: Prefill, load: float, count: int = 4000, seed: int = 0) -> np.ndarray:
+    """Time to first token of ``count`` prompts at a load, seconds, without the first twentieth."""
+    arrival, size = draw(prefill, load, count, seed)
+    lines = []
+    for rank in range(prefill.gpus):
+        mine = np.arange(rank, count, prefill.gpus)
+        if mine.size:
+            lines.append([arrival[mine].tolist(), np.r_[0.0, np.cumsum(size[mine])].tolist(), 0, 0.0, mine])
+    end, now, chunk = np.zeros(count), 0.0, prefill.chunk
+    while lines:
+        now = max(now, min(line[0][line[2]] for line in lines))
+        most = 0.0
+        for line in lines:
+            came, total, first, done, _ = line
+            share = min(chunk, total[bisect_right(came, now, first)] - done)
+            line[3] = done + share
+            most = max(most, share)
+        now += prefill.fixed + prefill.per_token * most
+        for line in lines:
+            _, total, first, done, mine = line
+            last = bisect_right(total, done + 1e-6, first) - 1
+            if last > first:
+                end[mine[first:last]] = now
+                line[2] = last
+        lines = [line for line in lines if line[2] < len(line[0])]
+    return (end - arrival + prefill.fetch_per_token * size)[count // 20:]
+
+
+def mean_and_p99(prefill: Prefill, load: float, count: int = 4000) -> tuple[float, float]:
+    """Mean and 99th percentile of the simulated time to first token, seconds."""
+    times = simulate(prefill, load, count)
+    return float(times.mean()), float(np.quantile(times, 0.99))
+
+
+def alone_mean(prefill: Prefill, load: float) -> float:
+    """Mean time to first token of one GPU that serves one prompt at a time, exact, seconds.
+
+    The wait is that of M/G/1 with arrivals in bursts: Pollaczek and Khinchine's formula for the work of a burst, and the prompts
+    of the own burst that come first. ``load`` is relative to what the GPU can do in this way, which shares no step.
+    """
+    service = prefill.fixed + prefill.per_token * prefill.new_tokens
+    scv = np.expm1(prefill.sigma**2) * (prefill.per_token * prefill.new_tokens / service) ** 2
+    wait = _stable(load) * service * (1 + scv) / 2 / (1 - load) + (prefill.burst - 1) * service / (1 - load)
+    return float(wait + service + prefill.fetch_per_token * prefill.new_tokens)
+
+
+def alone(prefill: Prefill, load: float) -> tuple[float, float]:
+    """Mean and 99th percentile of the same GPU; the percentile inverts the transform of the same formula on a grid."""
+    mean = alone_mean(prefill, load)
+    service = prefill.fixed + prefill.per_token * prefill.new_tokens
+    step = 30 * mean / GRID
+    law = _transform(prefill, step, prefill.per_token, prefill.fixed)
+    stop = 1 / prefill.burst
+    burst = stop * law / (1 - (1 - stop) * law)
+    turn = np.exp(-1j * np.pi * np.arange(law.size) / GRID)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        rest = (1 - burst) / (1 - turn) * step / (service * prefill.burst)
+    rest[0] = 1.0
+    waiting = (1 - load) / (1 - load * rest) * stop / (1 - (1 - stop) * law)
+    own = _transform(prefill, step, prefill.per_token + prefill.fetch_per_token, prefill.fixed)
+    below = np.cumsum(np.fft.irfft(waiting * own, 2 * GRID)[:GRID])
+    return mean, float(step * np.searchsorted(below, 0.99))
+
+
+def _stable(load: float) -> float:
+    require_positive("load", load)
+    if load >= 1:
+        raise NotPossible(f"the queue is unstable: prompts bring {load:.3g} times the work that prefill can do, "
+                          "so waiting grows without end")
+    return load
+
+
+def _transform(prefill: Prefill, step: float, per_token: float, fixed: float) -> np.ndarray:
+    """Transform of fixed + per_token * log-normal tokens, as masses on a grid of ``step`` seconds."""
+    from scipy.special import ndtr  # late: scipy takes half a second to import
+
+    edges = np.r_[0.0, (np.arange(GRID) + 0.5) * step]
+    middle = np.log(per_token * prefill.new_tokens) - prefill.sigma**2 / 2
+    with np.errstate(divide="ignore"):
+        below = ndtr((np.log(np.maximum(edges - fixed, 0.0)) - middle) / prefill.sigma)
+    return np.fft.rfft(np.diff(below), 2 * GRID)

@@ -1,0 +1,147 @@
+"""Errors of the models on what others published, as derived numbers, and what the fits found."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from inside_deepinfer.facts import derived, require_positive
+from inside_deepinfer.serving import production, third_party
+from inside_deepinfer.serving.production import MODELS, Prediction, mean_abs_error, predict
+from inside_deepinfer.serving.published import at_published
+
+CURVE = "figure 8 of the DSpark paper"
+
+
+def _register(model: str, name: str, label: str, unit: str, formula: str, read: Any, doc: str) -> None:
+    title = MODELS[model]
+
+    def number(limit: Any, rows: Any, drafts: Any) -> float:
+        return float(read(predict(model)))
+
+    number.__doc__ = doc
+    derived(name=f"v4_{model}_{name}", label=f"{label}, {title}", unit=unit, words=True, formula=formula, uses={
+        "limit": f"dspark.production_limit_{model}", "rows": "dspark.mtp1_rows", "drafts": "spec.draft_length"})(number)
+
+
+def _budget_miss(run: Prediction) -> float:
+    return float(np.nanmean(np.abs(run.schedule.rows - run.budget)))
+
+
+for _model in MODELS:
+    for _name, _label, _unit, _formula, _read, _doc in (
+        ("mtp1_error", "mean error of MTP-1 throughput", "ratio", f"mean |model / published - 1| over {CURVE}",
+         lambda run: mean_abs_error(run.mtp_model, run.mtp), "Fit set."),
+        ("dspark5_error", "mean error of DSpark-5 throughput", "ratio", f"mean |model / published - 1| over {CURVE}",
+         lambda run: mean_abs_error(run.dspark_model, run.dspark), "Test set, with two acceptance numbers fitted on it."),
+        ("budget_error", "mean error of the verification budget", "row", f"mean |model - published| over {CURVE}",
+         _budget_miss, "Test set; nothing was fitted on it."),
+        ("fixed_time", "fitted fixed time of a step", "s", "least relative squares on MTP-1 throughput", lambda run: run.cost.fixed,
+         "In seconds per step, with the fitted acceptance."),
+        ("time_per_row", "fitted time per row", "s", "least relative squares on MTP-1 throughput", lambda run: run.cost.per_row,
+         "In seconds per step, with the fitted acceptance."),
+        ("expert_time", "fitted time for reading distinct experts", "s",
+         "the part of the fitted step that grows with the distinct experts touched and then stops", lambda run: run.cost.experts,
+         "Nothing for V4-Flash; for V4-Pro it explains the budget."),
+        ("acceptance", "fitted mean acceptance of a draft", "ratio", "least squares on DSpark-5 throughput", lambda run: run.mean,
+         "Chance that a draft is accepted once all before it were."),
+        ("acceptance_spread", "fitted spread of acceptance", "ratio", "least squares on DSpark-5 throughput",
+         lambda run: run.spread, "From draft to draft."),
+    ):
+        _register(_model, _name, _label, _unit, _formula, _read, _doc)
+
+
+def counted_predecessor() -> tuple[float, float]:
+    """Fixed time and time per row that the count gives for V4-Flash without speculation beyond two rows; the card is a guess."""
+    found = at_published(["two_numbers"], model="deepseek-v4-flash", rows_per_sequence=production.mtp_rows(), uncounted_time=0.0)
+    fixed, per_row, _ = found["two_numbers"]
+    return float(fixed), float(per_row)
+
+
+@derived(label="fitted fixed time of V4-Flash (preview) over the counted one", unit="ratio", words=True,
+         formula="v4_flash_fixed_time / fixed time counted for the published card and group", uses={"card": "scenario.card"})
+def predecessor_fixed_ratio(v4_flash_fixed_time: Any, card: Any) -> Any:
+    """The production hardware is not stated. More than ``predecessor_row_ratio`` on any card: what is not counted is a floor."""
+    return v4_flash_fixed_time / counted_predecessor()[0]
+
+
+@derived(label="fitted time per row of V4-Flash (preview) over the counted one", unit="ratio", words=True,
+         formula="v4_flash_time_per_row / time per row counted for the published card and group", uses={"card": "scenario.card"})
+def predecessor_row_ratio(v4_flash_time_per_row: Any, card: Any) -> Any:
+    """As above."""
+    return v4_flash_time_per_row / counted_predecessor()[1]
+
+
+def _mean_error(rows: Any) -> float:
+    return float(np.mean([abs(row.error) for row in rows]))
+
+
+@derived(label="mean error on InferenceX, GB300 TP4", unit="ratio", words=True,
+         formula="mean |predicted / measured speed per user - 1| over 1 to 128 requests",
+         uses={"rest": "decode.uncounted_time", "tokens": "spec.accepted_inferencex"})
+def inferencex_error(rest: Any, tokens: Any) -> float:
+    """Prefill on the same cards is not counted."""
+    return _mean_error(third_party.inferencex())
+
+
+@derived(label="largest error on InferenceX where few requests run", unit="ratio", words=True,
+         formula="max |predicted / measured speed per user - 1| over 1 to 8 requests",
+         uses={"rest": "decode.uncounted_time", "tokens": "spec.accepted_inferencex"})
+def inferencex_error_few(rest: Any, tokens: Any) -> float:
+    """There prefill hardly disturbs."""
+    return float(max(abs(row.error) for row in third_party.inferencex()[:4]))
+
+
+@derived(label="predicted over measured speed, InferenceX, 128 requests", unit="ratio", words=True,
+         formula="predicted / measured speed per user", uses={"rest": "decode.uncounted_time", "tokens": "spec.accepted_inferencex"})
+def inferencex_factor_many(rest: Any, tokens: Any) -> float:
+    """What prefill on the same cards, and whatever else is not counted, costs."""
+    return 1 + third_party.inferencex()[-1].error
+
+
+@derived(label="predicted over measured speed, Dynamo with prefill apart", unit="ratio", words=True,
+         formula="mean of predicted / measured speed per user over B200 and GB200",
+         uses={"rest": "decode.uncounted_time", "drafts": "spec.drafts_dynamo", "tokens": "spec.accepted_inferencex"})
+def dynamo_factor(rest: Any, drafts: Any, tokens: Any) -> float:
+    """Acceptance is not stated by the recipe."""
+    return float(np.mean([1 + row.error for row in third_party.dynamo() if not row.shared]))
+
+
+@derived(label="Dynamo output per decode GPU, GB200 with prefill apart", unit="token/(s*GPU)", words=True,
+         formula="output of all GPUs over the decode GPUs", uses={"drafts": "spec.drafts_dynamo"})
+def dynamo_per_decode_gpu(drafts: Any) -> float:
+    """The recipe prints 694.7 per GPU of the cluster: the same measurement in another unit."""
+    return float(next(row.per_decode_gpu for row in third_party.dynamo() if not row.shared and row.card == "gb200"))
+
+
+@derived(label="error on H100 decode, one request at a time", unit="ratio", words=True,
+         formula="mean |predicted / measured time per output token - 1| over prompts of 1K to 260K",
+         uses={"rest": "decode.uncounted_time"})
+def h100_decode_error(rest: Any) -> float:
+    """The uncounted time was fitted on another engine, card and layout."""
+    seen = third_party.h100()
+    return mean_abs_error(seen.token_time_model, seen.token_time)
+
+
+@derived(label="measured over predicted prefill time on H100", unit="ratio", words=True,
+         formula="median of measured / predicted time to first token over prompts of 1K to 260K",
+         uses={"efficiency": "prefill.efficiency"})
+def h100_prefill_factor(efficiency: Any) -> float:
+    """Nearly the same at every length."""
+    seen = third_party.h100()
+    return float(np.median(seen.first_token / require_positive("first token", seen.first_token_model)))
+
+
+@derived(label="step of one sequence alone, 4 GB300 with vLLM", unit="s", words=True,
+         formula="tokens per step * measured time per token with one request", uses={"tokens": "spec.accepted_inferencex"})
+def lone_step_gb300(tokens: Any) -> float:
+    """Against ``lone_step_h100``: the same though HBM differs by more than 2."""
+    return float(tokens / third_party.inferencex()[0].user_speed)
+
+
+@derived(label="step of one sequence alone, 8 H100 with vLLM", unit="s", words=True,
+         formula="measured time per token without speculation, shortest prompt", uses={"rest": "decode.uncounted_time"})
+def lone_step_h100(rest: Any) -> float:
+    """As above."""
+    return float(third_party.h100().token_time[0])

@@ -1,0 +1,151 @@
+"""The decode frontier of a scenario, what lies beyond it and why, and how wide it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from inside_deepinfer.facts import InputError, NotPossible, show
+from inside_deepinfer.model.shape import without_draft
+from inside_deepinfer.scenario import Scenario
+from inside_deepinfer.serving.capacity import fit_notice
+from inside_deepinfer.serving.cards import get_card
+from inside_deepinfer.serving.decode_band import INPUTS, Band, band_of
+from inside_deepinfer.serving.pareto import non_dominated
+from inside_deepinfer.serving.step_budget import PARTS
+from inside_deepinfer.studies.prepared import sweep
+
+LIMITS = ("tokens_of_a_step", "pd_ratio", "largest_batch", "resident_bytes", "usable_memory", "live_sequence_bytes")
+MOST = 4096  # sequences per GPU beyond which no frontier is drawn
+
+
+@dataclass(frozen=True)
+class Region:
+    """A part of the plane where no point can lie.
+
+    Attributes:
+        kind: ``memory`` (more sequences than fit), ``speed`` (faster than a sequence alone) or ``throughput``.
+        bound: sequences per GPU, token/(s*user) or token/(s*GPU), in the order of the kinds.
+        reason: a sentence.
+    """
+
+    kind: str
+    bound: float
+    reason: str
+
+
+@dataclass(frozen=True)
+class Frontier:
+    """One point per batch; throughput = sequences x speed per user.
+
+    Attributes:
+        batch: sequences per decode GPU, rising.
+        step_time: s. ``latency``: mean time between tokens, s.
+        user_speed: token/(s*user). ``per_decode_gpu``, ``per_cluster_gpu``: token/(s*GPU).
+        efficient: points that no other beats in both speed per user and throughput per decode GPU.
+        regions: what cannot exist, with the reason.
+        notice: what the layout costs that its name does not say; empty where nothing.
+    """
+
+    batch: np.ndarray
+    step_time: np.ndarray
+    latency: np.ndarray
+    user_speed: np.ndarray
+    per_decode_gpu: np.ndarray
+    per_cluster_gpu: np.ndarray
+    efficient: np.ndarray
+    regions: tuple[Region, ...]
+    notice: str = ""
+
+    def at_speed(self, user_speed: float) -> float:
+        """Throughput per decode GPU at a speed per user, on the frontier; 0 where no batch is that fast."""
+        if user_speed > self.user_speed.max():
+            return 0.0
+        return float(np.interp(user_speed, self.user_speed[::-1], self.per_decode_gpu[::-1]))
+
+
+def batches(most: float, count: int = 60) -> np.ndarray:
+    """Sequences per GPU from 1 to ``most``, close together where few, whole numbers."""
+    return np.unique(np.round(np.geomspace(1, max(most, 1), count)))
+
+
+def _with(batch: np.ndarray, own: float) -> np.ndarray:
+    return np.unique(np.r_[batch, float(own)])
+
+
+def changes_of(speculation: bool, scenario: Scenario) -> dict[str, Any]:
+    """What a scenario without speculation holds instead: no draft model, one row and one token."""
+    return {} if speculation else {"model": without_draft(scenario.model), "rows_per_sequence": 1.0, "tokens_per_step": 1.0}
+
+
+def frontier(scenario: Scenario, preset: str = "published", batch: Any = None, speculation: bool = True,
+             changes: Mapping[str, Any] | None = None) -> Frontier:
+    """The decode frontier of a scenario over its batch.
+
+    Args:
+        batch: sequences per GPU to evaluate; about 60 values up to what fits, the scenario's own among them, where left out.
+        changes: parameters, derived numbers or facts held at another value.
+
+    Raises:
+        NotPossible: no batch fits into HBM.
+        InputError: a batch below 1.
+    """
+    held = changes_of(speculation, scenario) | dict(changes or {})
+    card, ep = str(held.get("card", scenario.card)), int(held.get("ep", scenario.ep))
+    found = sweep(LIMITS, scenario, preset, {}, held)
+    most = float(found["largest_batch"])
+    upto = min(most, MOST)
+    given = np.asarray(_with(batches(upto), min(scenario.batch, upto)) if batch is None else batch, dtype=float)
+    if given.size == 0 or not np.all(given >= 1):
+        if batch is None:
+            raise NotPossible("the decode frontier has no feasible point; " + _memory_reason(scenario.model, card, found, 1.0))
+        raise InputError("batch", batch, "at least 1 sequence per GPU")
+    fits = given <= most
+    if not fits.any():
+        raise NotPossible("the decode frontier has no feasible point; " + _memory_reason(scenario.model, card, found, float(given.min())))
+    step_time = sweep(("decode_step_time",), scenario, preset, {"batch": given}, held)["decode_step_time"]
+    given, step = given[fits], np.broadcast_to(step_time, fits.shape)[fits]
+    tokens = found["tokens_of_a_step"]
+    speed = tokens / step
+    per_gpu = given * speed
+    return Frontier(given, step, step / tokens, speed, per_gpu, per_gpu / (1 + found["pd_ratio"]), non_dominated(speed, per_gpu),
+                    _regions(scenario.model, card, found, most, speed, step), domain_notice(card, ep))
+
+
+def _memory_reason(model: str, card: str, found: Mapping[str, Any], batch: float) -> str:
+    resident, usable = float(found["resident_bytes"]), float(found["usable_memory"])
+    return fit_notice(model, card, resident, usable, resident + batch * float(found["live_sequence_bytes"]),
+                      float(found["largest_batch"]))
+
+
+def _regions(model: str, card: str, found: Mapping[str, Any], most: float, speed: np.ndarray, step: np.ndarray) -> tuple[Region, ...]:
+    shortest = float(np.min(step))
+    return (
+        Region("memory", most, _memory_reason(model, card, found, most + 1)),
+        Region("speed", float(speed.max()),
+               f"not possible: no step of this layout is shorter than {show(shortest, 's', 3)}, so no user gets more than "
+               f"{speed.max():.0f} tokens per second"))
+
+
+def domain_notice(card: str, ep: int) -> str:
+    """What it means that the group is larger than the scale-up domain of the card; empty where it is not."""
+    domain = get_card(card).scaleup_domain
+    if domain is None or ep <= domain:
+        return ""
+    return (f"EP{ep} needs more cards than the {domain} of a {get_card(card).name} scale-up domain: "
+            "rows for other domains cross the network, and every step waits for them")
+
+
+def time_parts(scenario: Scenario, preset: str, batch: np.ndarray) -> dict[str, np.ndarray]:
+    """Seconds of each counted part of a step at each batch, and of what is not counted."""
+    names = (*PARTS, "counted_step_time", "uncounted_time")
+    found = sweep(names, scenario, preset, {"batch": batch})
+    return {name: np.broadcast_to(np.asarray(value, dtype=float), batch.shape) for name, value in found.items()}
+
+
+def band(scenario: Scenario, preset: str, batch: np.ndarray) -> Band:
+    """The band around ``frontier`` at each batch; see ``serving.decode_band``."""
+    return band_of({name: getattr(scenario, name) for name in INPUTS}, batch)
