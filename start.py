@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -20,6 +22,8 @@ VENV = ROOT / ".venv"
 BIN = VENV / ("Scripts" if os.name == "nt" else "bin")
 PYTHON = BIN / ("python.exe" if os.name == "nt" else "python")
 STAMP = VENV / "installed-from"
+LOCK = ROOT / "requirements.lock"
+PIP = [str(PYTHON), "-m", "pip", "--disable-pip-version-check"]
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 HELP = """usage: python3 start.py [serve | build | test | audit | ...] [options]
 
@@ -43,33 +47,69 @@ def main(arguments: list[str]) -> int:
         return test(rest)
     if command == "--help-commands":
         command = "--help"
-    return subprocess.call([str(PYTHON), "-m", "inside_deepinfer", command, *rest])
+    return subprocess.call([str(PYTHON), "-m", "inside_deepinfer", command, *rest], env=environment())
 
 
 def install() -> str | None:
     """Make or refresh .venv; returns what went wrong, or None."""
-    wanted = hashlib.sha256((ROOT / "requirements.lock").read_bytes() + (ROOT / "pyproject.toml").read_bytes()).hexdigest()
+    wanted = hashlib.sha256(LOCK.read_bytes() + (ROOT / "pyproject.toml").read_bytes()).hexdigest()
     if PYTHON.exists() and STAMP.exists() and STAMP.read_text() == wanted:
         return None
     started = time.monotonic()
-    say("making the environment in .venv (about half a minute, once)")
+    say("making the environment in .venv (once; well under a minute with a quick connection)")
     shutil.rmtree(VENV, ignore_errors=True)
-    pip = [str(PYTHON), "-m", "pip", "--disable-pip-version-check", "--quiet"]
-    steps = (
-        ("creating .venv", [sys.executable, "-m", "venv", str(VENV)]),
-        ("installing the pinned packages, hashes checked",
-         [*pip, "install", "--require-hashes", "--no-deps", "-r", str(ROOT / "requirements.lock")]),
-        ("installing this project", [*pip, "install", "--no-deps", "--no-build-isolation", "--editable", str(ROOT)]),
-    )
-    for number, (name, step) in enumerate(steps, start=1):
-        say(f"{number} of {len(steps)}: {name}")
-        if subprocess.call(step) != 0:
-            shutil.rmtree(VENV, ignore_errors=True)
-            hint = " (on Debian: apt-get install python3-venv)" if number == 1 else ""
-            return f"{name} failed; the lines above say why{hint}. Nothing was left behind."
+    say("1 of 3: creating .venv")
+    if not run_with_progress([sys.executable, "-m", "venv", str(VENV)]):
+        return undo("creating .venv failed (on Debian: apt-get install python3-venv)")
+    say("2 of 3: installing the pinned packages, hashes checked")
+    if not (install_with_uv() or install_with_pip()):
+        return undo("installing the packages failed")
+    say("3 of 3: installing this project")
+    if not run_with_progress([*PIP, "install", "--no-deps", "--no-build-isolation", "--editable", str(ROOT)]):
+        return undo("installing this project failed")
     STAMP.write_text(wanted)
     say(f"environment ready after {time.monotonic() - started:.0f} s")
     return None
+
+
+def install_with_uv() -> bool:
+    """The quick way: uv itself from the lock, then everything at once, compiled; it draws its own progress."""
+    with tempfile.TemporaryDirectory() as folder:
+        only_uv = Path(folder) / "uv.lock"
+        only_uv.write_text(re.search(r"^uv==(?:.*\\\n)+.*\n", LOCK.read_text(encoding="utf-8"), re.MULTILINE)[0], encoding="utf-8")
+        if not run_with_progress([*PIP, "install", "--no-deps", "--require-hashes", "-r", str(only_uv)]):
+            return False
+    uv = [str(PYTHON), "-m", "uv", "pip", "install", "--python", str(PYTHON), "--compile-bytecode"]
+    return subprocess.call([*uv, "--no-deps", "--require-hashes", "-r", str(LOCK)]) == 0
+
+
+def install_with_pip() -> bool:
+    """The slow way, where uv cannot be had or cannot reach the packages that pip can."""
+    say("   trying again with pip")
+    return run_with_progress([*PIP, "install", "--progress-bar", "off", "--require-hashes", "--no-deps", "-r", str(LOCK)])
+
+
+def undo(problem: str) -> str:
+    shutil.rmtree(VENV, ignore_errors=True)
+    return f"{problem}; the lines above say why. Nothing was left behind."
+
+
+def run_with_progress(step: list[str]) -> bool:
+    """Run one step; says how many packages have come, and shows the step's own words only where it fails."""
+    packages = sum(line[:1].isalnum() for line in LOCK.read_text(encoding="utf-8").splitlines())
+    seen, words = 0, []
+    with subprocess.Popen(step, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace") as running:
+        for line in running.stdout or ():
+            words.append(line)
+            if line.startswith("Collecting "):
+                seen += 1
+                if seen % 40 == 0:
+                    say(f"   {seen} of {packages} packages fetched")
+            elif seen and line.startswith("Installing collected"):
+                say(f"   {seen} packages fetched; unpacking them")
+    if running.returncode != 0:
+        print("".join(words[-20:]), file=sys.stderr)
+    return running.returncode == 0
 
 
 def test(arguments: list[str]) -> int:
@@ -81,8 +121,13 @@ def test(arguments: list[str]) -> int:
                     "  or set CHROMIUM to the path of a Chromium or Chrome that you have.")
     if subprocess.call([str(PYTHON), "-m", "ruff", "check", "."], cwd=ROOT) != 0:
         return fail("ruff found something; the lines above say what.")
-    environment = os.environ | {"CHROMIUM": browser}
-    return subprocess.call([str(PYTHON), "-m", "pytest", *(arguments or ["-n", "2"])], cwd=ROOT, env=environment)
+    return subprocess.call([str(PYTHON), "-m", "pytest", *(arguments or ["-n", "2", "--dist", "loadfile"])], cwd=ROOT,
+                           env=environment() | {"CHROMIUM": browser})
+
+
+def environment() -> dict[str, str]:
+    """Bytecode is kept: without it every notebook kernel and every server would compile all packages again."""
+    return {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
 
 
 def find_browser() -> str | None:
@@ -98,9 +143,9 @@ def install_browser() -> str | None:
     if os.environ.get("CHROMIUM") or apt is None or not hasattr(os, "geteuid") or os.geteuid() != 0:
         return None
     say("Chromium is missing; installing Debian's (about 20 s)")
-    environment = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
+    quiet = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
     for step in (["update", "-qq"], ["install", "-y", "-qq", "--no-install-recommends", "chromium", "fonts-dejavu-core"]):
-        if subprocess.call([apt, *step], env=environment, stdout=subprocess.DEVNULL) != 0:
+        if subprocess.call([apt, *step], env=quiet, stdout=subprocess.DEVNULL) != 0:
             return None
     return find_browser()
 

@@ -50,8 +50,9 @@ def test_a_card_of_the_dashboard_is_what_the_command_line_prints(slug, preset, c
 
 def roles() -> list[tuple[str, str]]:
     """Every {num} role of the chapters and pages of the book."""
-    files = [*sorted((ROOT / "notebooks").glob("*.md")), *sorted((ROOT / "book").glob("*.md")), *sorted((ROOT / "book/guides").glob("*.md"))]
-    return [(path.stem, text.replace("\\|", "|")) for path in files for text in re.findall(r"\{num\}`([^`]+)`", path.read_text(encoding="utf-8"))]
+    files = [path for folder in ("notebooks", "book", "book/guides") for path in sorted((ROOT / folder).glob("*.md"))]
+    return [(path.stem, text.replace("\\|", "|")) for path in files
+            for text in re.findall(r"\{num\}`([^`]+)`", path.read_text(encoding="utf-8"))]
 
 
 def test_every_number_in_the_prose_is_what_the_command_line_prints():

@@ -1,10 +1,10 @@
 """The decode trade-off: a step's time against how many tokens it gives, and to whom.
 
 Step time = counted parts (``step_budget``) + one number that is not counted. That number is fitted on the one published
-operating point and is taken as a time per step, whatever the batch, because three measurements say that what the count leaves
-out is a floor and not a factor: the published curves of V4-Flash (preview) fit a fixed time several times the counted one and
-a time per row that is at most about twice it; and one sequence alone takes about 7.7 ms a step on 4 GB300 as well as on 8 H100,
-whose bandwidths differ by more than 2. What fills it is not known.
+operating point and is taken as a time per step, whatever the batch, because measurements say that what the count leaves out is
+mostly a floor and not a factor: the published curves of V4-Flash (preview) fit a fixed time two to six times the counted one, by
+the card that is assumed, and a time per row of less than twice it; and one sequence alone takes about 7.7 ms a step on 4 GB300 as
+well as on 8 H100, whose bandwidths differ by more than 2. What fills it is not known.
 """
 
 from __future__ import annotations

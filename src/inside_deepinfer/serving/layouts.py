@@ -1,6 +1,6 @@
 """Decode steps of layouts that share every weight between a few cards (tensor parallelism), as public engines run them.
 
-With TP over g cards a step of all sequences together costs each card a quarter (1/g) of the weight bytes and of the FLOP, the
+With TP over g cards a step of all sequences together costs each card 1/g of the weight bytes and of the FLOP, the
 live KV of all sequences (heads are split, but all heads read the same latent), and two all-reduces per layer. Counts of the whole
 model on one GPU come from the same derived numbers, with a group of one.
 """

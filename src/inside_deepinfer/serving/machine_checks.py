@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from inside_deepinfer.facts import NotPossible, derived, require_positive, show
 from inside_deepinfer.model.formats import bytes_per_value
 from inside_deepinfer.model.kv import index_entry_bytes, kv_entry_bytes
@@ -107,7 +109,10 @@ def v3r1_sequences_per_gpu(throughput: Any, gpus: Any, speeds: Any) -> Any:
 def fitting_step_time(counted_step_time: Any, model: str, card: str, resident_bytes: Any, usable_memory: Any, memory_needed: Any,
                       largest_batch: Any) -> Any:
     """The dashboard's card: a step of a scenario that does not fit is no number but the reason."""
-    check_fits(model, card, float(resident_bytes), float(usable_memory), float(memory_needed), float(largest_batch))
+    resident, usable, needed, most = np.broadcast_arrays(*(np.atleast_1d(np.asarray(part, dtype=float)) for part in (
+        resident_bytes, usable_memory, memory_needed, largest_batch)))
+    worst = np.unravel_index(np.argmax(needed / usable), needed.shape)
+    check_fits(model, card, *(float(part[worst]) for part in (resident, usable, needed, most)))
     return counted_step_time
 
 
@@ -121,8 +126,8 @@ def fitting_binding_resource(binding_resource: Any, fitting_step_time: Any) -> A
          listed=False)
 def feasible_hbm_share(hbm_share: Any, hbm_read_bytes_per_step: Any, card_bandwidth: Any, step_time: Any) -> Any:
     """Above 1 the scenario's step time is shorter than its weights take to read: the reason, not a number."""
-    if hbm_share > 1:
-        shortest = show(hbm_read_bytes_per_step / card_bandwidth, "s", 3)
+    if np.any(np.asarray(hbm_share) > 1):
+        shortest = show(np.max(hbm_read_bytes_per_step / card_bandwidth), "s", 3)
         raise NotPossible(f"reading the weights at peak bandwidth takes {shortest}, longer than the step time of "
-                          f"{show(step_time, 's', 3)}")
+                          f"{show(np.min(step_time), 's', 3)}")
     return hbm_share

@@ -109,6 +109,14 @@ class Outcome:
     output_tokens: float
     prefill_busy: float
     decode_busy: float
+    finish: np.ndarray  # when each request ended
+
+    def steady_rate(self, low: float = 0.1, high: float = 0.6) -> float:
+        """Requests per second between the moments when the shares ``low`` and ``high`` of them had ended."""
+        require(0 <= low < high <= 1, "low, high", (low, high), "two shares, the first below the second")
+        ended = np.sort(self.finish)
+        first, last = int(low * (len(ended) - 1)), int(high * (len(ended) - 1))
+        return (last - first) / require_positive("time between", float(ended[last] - ended[first]))
 
 
 @dataclass
@@ -117,6 +125,7 @@ class _Seen:
     ttft: dict[int, float] = field(default_factory=dict)
     gap: dict[int, float] = field(default_factory=dict)
     worst: dict[int, float] = field(default_factory=dict)
+    finish: dict[int, float] = field(default_factory=dict)
     prefill: float = 0.0
     decode: float = 0.0
 
@@ -174,6 +183,7 @@ def simulate(cluster: Cluster, requests: Requests, *, progress: Callable[[float]
         if not cluster.together:
             yield env.timeout(requests.inputs[number] * cluster.kv_bytes / cluster.transfer_rate)
         yield instance.decode(number, requests.outputs[number])
+        seen.finish[number] = env.now
         finished()
 
     for number in range(total):
@@ -184,7 +194,7 @@ def simulate(cluster: Cluster, requests: Requests, *, progress: Callable[[float]
     return Outcome(np.array([seen.wait[n] for n in order]), np.array([seen.ttft[n] for n in order]),
                    np.array([seen.gap[n] for n in order]), np.array([seen.worst[n] for n in order]), env.now,
                    float(requests.outputs.sum()), seen.prefill / prefill_lines / env.now,
-                   seen.decode / len(instances) / env.now)
+                   seen.decode / len(instances) / env.now, np.array([seen.finish[n] for n in order]))
 
 
 class _Decoder:

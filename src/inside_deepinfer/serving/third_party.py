@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from scipy.optimize import brentq
 
 from inside_deepinfer.facts import load_facts
 from inside_deepinfer.model.shape import without_draft
@@ -63,6 +62,8 @@ class Measured:
 
 def tokens_with(drafts: int) -> float:
     """Tokens per step with fewer drafts at the acceptance that gives the agreed 3.51 with five, the same for every draft."""
+    from scipy.optimize import brentq  # late: scipy takes half a second to import
+
     facts = load_facts()
     agreed, length = facts.number("spec.accepted_inferencex"), int(facts.number("spec.draft_length"))
     chance = brentq(lambda p: float(tokens_per_step(np.full(length, p))) - agreed, 0.01, 0.99)
