@@ -23,6 +23,8 @@ COMMANDS = {
     "build": ("inside_deepinfer.commands.build:build", "Build the book as static pages."),
     "serve": ("inside_deepinfer.commands.serve:serve", "Build where needed, then serve book and dashboard on one port."),
     "trace": ("inside_deepinfer.commands.trace:trace", "Replay request traces: hit rate for every retention and capacity."),
+    "validate": ("inside_deepinfer.commands.validate:validate", "Compare the models with curves that others measured."),
+    "frontier": ("inside_deepinfer.commands.frontier:frontier", "Print the decode or prefill frontier of a scenario."),
     "tokens": ("inside_deepinfer.commands.tokens:tokens", "Encode a text and say which control tokens it smuggles in."),
 }
 

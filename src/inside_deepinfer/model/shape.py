@@ -209,8 +209,18 @@ def model_ids() -> list[str]:
     return sorted(path.stem for path in (load_facts().folder / "models").glob("*.yaml"))
 
 
+WITHOUT_DRAFT = "+no-draft"
+
+
+def without_draft(model: str) -> str:
+    """The name under which ``load_shape`` gives a model without its draft model: no speculation, and no cost of it."""
+    return model if model.endswith(WITHOUT_DRAFT) else model + WITHOUT_DRAFT
+
+
 @lru_cache(maxsize=32)
 def _shape(folder: Path, model: str) -> Shape:
+    if model.endswith(WITHOUT_DRAFT):
+        return _shape(folder, model.removesuffix(WITHOUT_DRAFT)).model_copy(update={"id": model, "draft": None})
     if model not in {path.stem for path in (folder / "models").glob("*.yaml")}:
         raise KeyError(model)
     return read_shape(folder / "models" / f"{model}.yaml")
