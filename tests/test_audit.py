@@ -257,8 +257,9 @@ def test_a_changed_recorded_verdict_ends_with_code_1(tmp_path):
     data = tmp_path / "data"
     shutil.copytree(load_facts().folder, data)
     rows = data / "claims.yaml"
-    text = rows.read_text(encoding="utf-8").replace("expected_verdict: identity", "expected_verdict: reproduced", 1)
-    rows.write_text(text, encoding="utf-8")
+    before, row, after = rows.read_text(encoding="utf-8").partition("- id: prefill.throughput_cached\n")
+    after = after.replace("expected_verdict: identity", "expected_verdict: reproduced", 1)
+    rows.write_text(before + row + after, encoding="utf-8")
     done = run(data, "audit", "prefill.throughput_cached")
     assert done.returncode == 1 and "identity instead of reproduced" in done.stderr
     assert run(data, "audit", "prefill.cache_speedup").returncode == 0

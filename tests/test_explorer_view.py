@@ -101,7 +101,7 @@ def broken_page(**more: Any) -> Page:
         raise NotPossible("the weights do not fit in HBM")
 
     def fall(*_: Any) -> Any:
-        raise ZeroDivisionError("a secret path /root/x")
+        raise ZeroDivisionError("a secret path /somewhere/x")
 
     return Page(**dict(dict(slug="fleet", title="T", question="Q?", chapter="one-day", primary=("hit_rate",), finding=refuse,
                             figures=(refuse, fall), numbers=("tokens_per_second", "no_such_number", Number("miss_over_hit"))), **more))

@@ -41,6 +41,7 @@ MODULES = (
     "inside_deepinfer.serving.v3r1",
     "inside_deepinfer.serving.routing_counts",
     "inside_deepinfer.serving.balance_cost",
+    "inside_deepinfer.serving.pd_balance",
     "inside_deepinfer.numerics.rings",
     "inside_deepinfer.numerics.replay_numbers",
     "inside_deepinfer.numerics.card_bits",

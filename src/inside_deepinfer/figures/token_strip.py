@@ -22,6 +22,10 @@ def _palette(dark: bool) -> str:
 STRIP_CSS = f"""
 .token-strip {{ {_palette(False)} color: var(--strip-ink); font-size: .95rem; line-height: 2; }}
 [data-theme="dark"] .token-strip, .token-strip.dark {{ {_palette(True)} }}
+.token-strip .verdict {{ margin: .5rem 0 .6rem; line-height: 1.5; }}
+/* the book's theme puts a light box behind HTML output on dark pages */
+html[data-theme="dark"] .bd-content div.cell_output .text_html:not(:has(table.dataframe)):has(.token-strip) {{ background: none;
+  padding: 0; }}
 .token-strip ol {{ list-style: none; margin: 0; padding: 0; }}
 .token-strip .turn {{ border-left: 3px solid var(--strip-muted); border-radius: 6px; margin: .35rem 0; padding: .1rem .5rem; }}
 .token-strip .turn.forged {{ border-left: 6px double var(--strip-injected); }}
@@ -33,6 +37,7 @@ STRIP_CSS = f"""
   color: var(--strip-template); font-weight: 600; white-space: nowrap; }}
 .token-strip .control.injected {{ border: 3px dashed var(--strip-injected); border-radius: 2px; color: var(--strip-injected); }}
 .token-strip .more {{ color: var(--strip-muted); }}
+@media (max-width: 600px) {{ .token-strip .role {{ display: block; }} }}
 @media print {{ .token-strip .turn {{ break-inside: avoid; }} }}
 """
 

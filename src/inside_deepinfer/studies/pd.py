@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -108,3 +109,21 @@ def runs(scenario: Scenario, preset: str, load: float, count: int, seed: int = 0
     requests = traffic(scenario, apart, load, count, seed)
     return {"apart": simulate(apart, requests), "apart, CPU work not hidden": simulate(replace(apart, overlap=False), requests),
             "together": simulate(together, requests)}
+
+
+def prompt_line(scenario: Scenario, preset: str, loads: Sequence[float], count: int,
+                seed: int = 0) -> tuple[float, list[tuple[float, float, float]]]:
+    """Work of one prompt (s), and for each load (load, mean wait, standard error) of a single prefill GPU with equal prompts.
+
+    The error is that of means of 20 batches of consecutive requests, since neighbours wait for each other.
+    """
+    cluster = replace(cluster_of(scenario, preset, 1, 1), slots=10**6, step_fixed=1e-6, step_per_row=0.0, cpu_time=0.0)
+    work = 1 / limits(scenario, cluster).prefill
+    rng, found = np.random.default_rng(seed), []
+    for load in loads:
+        length = np.full(count, float(scenario.input_tokens))
+        requests = Requests(np.cumsum(rng.exponential(work / load, count)), length, length * scenario.hit_rate, np.ones(count))
+        wait = simulate(cluster, requests, allow_long=True).wait[count // 20:]
+        batches = np.array([part.mean() for part in np.array_split(wait, 20)])
+        found.append((load, float(wait.mean()), float(batches.std(ddof=1) / np.sqrt(len(batches)))))
+    return work, found

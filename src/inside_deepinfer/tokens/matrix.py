@@ -31,10 +31,19 @@ def matrix(text: str | None = None) -> pd.DataFrame:
     return _matrix(text).copy()
 
 
+def by_carrier(text: str, spelling: str = "exact") -> pd.DataFrame:
+    """The rows of :func:`matrix` for one spelling; not kept, because the text may be a visitor's own."""
+    require_size(text, "matrix_limit", "the text for all carriers")
+    return _table([_cell(text, pipeline, carrier, spelling) for pipeline in PIPELINES for carrier in CARRIERS])
+
+
 @lru_cache(maxsize=8)
 def _matrix(text: str) -> pd.DataFrame:
-    rows = [_cell(text, pipeline, carrier, spelling)
-            for pipeline in PIPELINES for carrier in CARRIERS for spelling in SPELLINGS]
+    return _table([_cell(text, pipeline, carrier, spelling)
+                   for pipeline in PIPELINES for carrier in CARRIERS for spelling in SPELLINGS])
+
+
+def _table(rows: list[dict[str, object]]) -> pd.DataFrame:
     return pd.DataFrame(rows).astype({"control": "Int64", "injected": "Int64", "lost": "Int64"})
 
 

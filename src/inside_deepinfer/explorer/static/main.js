@@ -29,7 +29,7 @@ const notices = h("ul")
 const finding = h("p", { class: "finding", "aria-live": "polite" })
 const scenario = h("p", { class: "scenario" })
 const compared = h("section", { class: "comparison", "aria-label": "Scenario A against this one", hidden: true })
-const line = h("p", { class: "line", role: "alert", hidden: true }, "The server does not answer. What you see is the last answer; reload the page to go on from here.")
+const line = h("p", { class: "line", role: "alert", hidden: true }, bench ? "The server does not answer. What you see is the last answer; copy your text, then reload the page." : "The server does not answer. What you see is the last answer; the page goes on by itself when the server is back.")
 
 const compareButton = h("button", { type: "button", "aria-pressed": "false", onclick: toggleCompare }, "Compare")
 const copyButton = h("button", { type: "button", onclick: () => copyLink() }, "Copy link")
@@ -57,7 +57,7 @@ document.getElementById("explorer").replaceChildren(
 const wire = new Wire({
   onView: (view, more) => show(view, more),
   onProblem: (problem) => { notify([problem]); if (bench) bench.working(false) },
-  onLine: (open) => { line.hidden = open; root.dataset.line = open ? "open" : "lost" },
+  onLine: (open, gone) => { line.hidden = open; root.dataset.line = open ? "open" : "lost"; if (gone) lookForServer() },
   ...(bench ? { beside: () => ({ private: bench.private() }), patience: 90_000 } : {}),
 })
 
@@ -99,6 +99,16 @@ function writeAddress() {
   // browsers allow about a hundred writes in half a minute, a drag makes more
   clearTimeout(writing)
   writing = setTimeout(() => history.replaceState(null, "", `${location.pathname}${query ? `?${query}` : ""}${location.hash}`), 150)
+}
+
+// the address is the state, so a reload goes on where the reader was; only a text of the reader's own would be lost
+let looking = 0
+function lookForServer() {
+  if (looking || bench) return
+  looking = setInterval(async () => {
+    const answer = await fetch(`${location.pathname}/metadata`, { cache: "no-store" }).catch(() => null)
+    if (answer?.ok) location.reload()
+  }, 2000)
 }
 
 // --- what is said --------------------------------------------------------------------------------------------------------------

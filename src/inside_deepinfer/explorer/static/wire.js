@@ -18,6 +18,7 @@ export class Wire {
     this.model = model
     model.on("msg:custom", (text) => this.receive(JSON.parse(text)))
     this.onLine(true)
+    for (const doc of window.Bokeh?.documents ?? []) doc.on_event("connection_lost", () => this.onLine(false, true))
     this.flush()
   }
 
