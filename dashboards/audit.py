@@ -1,5 +1,5 @@
-"""Audit, for ``panel serve dashboards/audit.py``; the page itself is explorer/pages/audit.py."""
+"""The page alone: ``panel serve dashboards/audit.py`` (the whole site: ``inside-deepinfer serve``)."""
 
-from inside_deepinfer.explorer.shell import app
+from inside_deepinfer.explorer.shell import page_alone
 
-app("audit")().servable()
+page_alone(__file__)

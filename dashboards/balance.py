@@ -1,5 +1,5 @@
-"""Balance, for ``panel serve dashboards/balance.py``; the page itself is explorer/pages/balance.py."""
+"""The page alone: ``panel serve dashboards/balance.py`` (the whole site: ``inside-deepinfer serve``)."""
 
-from inside_deepinfer.explorer.shell import app
+from inside_deepinfer.explorer.shell import page_alone
 
-app("balance")().servable()
+page_alone(__file__)

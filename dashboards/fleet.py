@@ -1,5 +1,5 @@
-"""Fleet, for ``panel serve dashboards/fleet.py``; the page itself is explorer/pages/fleet.py."""
+"""The page alone: ``panel serve dashboards/fleet.py`` (the whole site: ``inside-deepinfer serve``)."""
 
-from inside_deepinfer.explorer.shell import app
+from inside_deepinfer.explorer.shell import page_alone
 
-app("fleet")().servable()
+page_alone(__file__)

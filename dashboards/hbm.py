@@ -1,5 +1,5 @@
-"""HBM and experts, for ``panel serve dashboards/hbm.py``; the page itself is explorer/pages/hbm.py."""
+"""The page alone: ``panel serve dashboards/hbm.py`` (the whole site: ``inside-deepinfer serve``)."""
 
-from inside_deepinfer.explorer.shell import app
+from inside_deepinfer.explorer.shell import page_alone
 
-app("hbm")().servable()
+page_alone(__file__)

@@ -1,5 +1,5 @@
-"""Revenue, for ``panel serve dashboards/revenue.py``; the page itself is explorer/pages/revenue.py."""
+"""The page alone: ``panel serve dashboards/revenue.py`` (the whole site: ``inside-deepinfer serve``)."""
 
-from inside_deepinfer.explorer.shell import app
+from inside_deepinfer.explorer.shell import page_alone
 
-app("revenue")().servable()
+page_alone(__file__)

@@ -1,5 +1,5 @@
-"""Token laboratory, for ``panel serve dashboards/tokens.py``; the page itself is explorer/pages/tokens.py."""
+"""The page alone: ``panel serve dashboards/tokens.py`` (the whole site: ``inside-deepinfer serve``)."""
 
-from inside_deepinfer.explorer.shell import app
+from inside_deepinfer.explorer.shell import page_alone
 
-app("tokens")().servable()
+page_alone(__file__)

@@ -26,6 +26,7 @@ from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
 
 WIDTHS = (1280, 375)
 THEMES = ("light", "dark")
+SLOW = 90_000  # ms; a busy machine is no failure
 LOCAL_SCHEMES = ("file", "data", "blob", "about", "chrome")
 
 # walks through shadow roots too, because Bokeh keeps its plots in them
@@ -119,7 +120,7 @@ class View:
         """Name and number of visible traces of every figure that the page carries as JSON."""
         return [(island["name"], island["traces"]) for island in self.page.evaluate(ISLANDS)]
 
-    def drawn(self, timeout: float = 20_000) -> list[tuple[str, int]]:
+    def drawn(self, timeout: float = SLOW) -> list[tuple[str, int]]:
         """Scroll through the page until every figure is drawn; name and number of traces that left marks in the SVG."""
         self.page.evaluate("document.querySelectorAll('details:not(.live-embed)').forEach(part => part.open = true)")
         for figure in self.page.query_selector_all("figure.figure-live"):
@@ -186,6 +187,7 @@ def opened(browser: Browser, url: str, *, width: int = 1280, height: int = 900, 
     phone = width < 600
     profile = browser.new_context(viewport={"width": width, "height": 812 if phone else height}, has_touch=phone,
                                   color_scheme=theme, reduced_motion="reduce", **context)
+    profile.set_default_timeout(SLOW)
     page = profile.new_page()
     view = View(page, urlsplit(url).netloc)
     view.listen()

@@ -22,7 +22,6 @@ from inside_deepinfer.scenario import make_scenario, parameters
 
 pytestmark = pytest.mark.browser
 LIVE = "() => document.documentElement.dataset.line === 'open' && Number(document.documentElement.dataset.drawn) > 0"
-STILL = "() => !window.deepinfer_busy"
 SCENARIO_PAGES = [slug for slug, page in all_pages().items() if page.controls]
 
 
@@ -87,7 +86,7 @@ def test_large_view_and_frame_view_are_clean(chrome: Any, home: str, width: int,
         page = view.page
         if view_name == "stakeholder":
             assert page.locator("#side").is_hidden() and page.locator("figure:visible").count() == 1
-            assert page.locator(".card:visible").count() == 0
+            assert page.locator(".card:visible").count() == 0 and page.locator("text=Compare").is_hidden()
             size = page.evaluate("parseFloat(getComputedStyle(document.querySelector('.finding')).fontSize)")
             assert size >= (28 if width == 1280 else 20)
             settle(view, lambda: page.click("text=Leave large view"))
@@ -301,6 +300,9 @@ def test_the_audit_table_can_be_searched_filtered_sorted_and_opened(chrome: Any,
         page.select_option("#audit-1", "conflict")
         conflicts = page.locator("section.table tbody tr").count()
         assert 0 < conflicts < total and page.inner_text(".count") == f"{conflicts} of {total} rows"
+        page.reload()
+        ready(view, 1)
+        assert "#audit?verdict=conflict" in page.url and page.inner_text(".count") == f"{conflicts} of {total} rows"
         page.select_option("#audit-1", "")
         page.fill("#audit-search", "per_gpu_hour")
         assert page.locator("section.table tbody tr").count() >= 1
@@ -317,26 +319,40 @@ def test_a_frame_in_a_chapter_shows_inputs_and_figures_without_the_bar(chrome: A
         frame = view.page.frames[1]
         frame.wait_for_function(LIVE, timeout=30_000)
         assert frame.locator("header").is_hidden() and frame.locator("#c-hit_rate").is_visible()
-        assert frame.locator(".plot .main-svg").first.is_visible()
+        assert frame.locator(".js-plotly-plot .main-svg").first.is_visible()
         frame.evaluate("document.documentElement.dataset.theme = 'dark'")
-        frame.wait_for_function(f"() => document.querySelector('.plot')._fullLayout.font.color === '{PALETTE['ink'][1]}'")
+        frame.wait_for_function(f"() => document.querySelector('.js-plotly-plot')._fullLayout.font.color === '{PALETTE['ink'][1]}'")
         assert not view.console and not view.foreign
 
 
-def test_a_lost_server_is_said(chrome: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("path", ["/explore", "/no/such/page/" + "x" * 300])
+def test_index_and_missing_page_are_clean(chrome: Any, home: str, path: str, theme: str) -> None:
+    with opened(chrome, home + path, width=375, theme=theme) as view:
+        assert view.page.locator("h1").count() == 1 and not view.foreign and not view.too_wide() and not view.axe()
+
+
+def test_a_lost_server_is_said_and_the_page_goes_on_when_it_is_back(chrome: Any) -> None:
     with running() as (address, child), opened(chrome, f"{address}/explore/fleet") as view:
         ready(view)
+        settle(view, lambda: enter(view, "hit_rate", "0.9"))
         child.terminate()
         child.wait(15)
         view.page.wait_for_selector("p.line:visible", timeout=30_000)
         assert "does not answer" in view.page.inner_text("p.line")
+        with running(port=int(address.rsplit(":", 1)[1])):
+            view.page.wait_for_selector("p.line", state="hidden", timeout=60_000)
+            ready(view)
+            assert view.page.input_value("#c-hit_rate-entry") == "0.9"
 
 
 def test_the_browser_shows_the_same_digits_as_the_server(chrome: Any, home: str) -> None:
-    values = [0, 0.96, 1, 1.5, 107.142857, 14_000, 155e12, 0.02, 1e-4, 0.005, 6.02e9, 14.4e12, 2**50, 999_999, 1e6]
+    values = [0, 0.96, 1, 1.5, 107.142857, 14_000, 155e12, 0.02, 1e-4, 0.005, 6.02e9, 14.4e12, 999_999, 1e6]
     with opened(chrome, f"{home}/explore/fleet") as view:
         ready(view)
         shown = view.page.evaluate(
-            """async values => { const { digits } = await import(document.querySelector('script[type=module]').src.replace('main.js', 'format.js'));
+            """async values => {
+                 const main = document.querySelector("script[type=module]").src;
+                 const { digits } = await import(main.replace("main.js", "format.js"));
                return values.map(value => digits(value)) }""", values)
     assert json.loads(json.dumps(shown)) == [digits(value) for value in values]

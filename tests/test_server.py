@@ -233,3 +233,36 @@ def test_the_address_is_told_at_once_also_to_a_pipe() -> None:
     finally:
         child.terminate()
         child.wait(15)
+
+
+def test_panel_serves_a_page_alone_from_its_thin_file() -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    file = Path(__file__).parents[1] / "dashboards" / "cache-prices.py"
+    child = subprocess.Popen([sys.executable, "-m", "panel", "serve", str(file), "--port", str(port)], stdout=subprocess.DEVNULL,
+                             stderr=subprocess.DEVNULL)
+    address = f"http://127.0.0.1:{port}"
+    try:
+        deadline = time.monotonic() + 90
+        while True:
+            try:
+                status, _, body = get(address, "/cache-prices?h=0.9")
+                break
+            except OSError:
+                assert child.poll() is None and time.monotonic() < deadline
+                time.sleep(0.2)
+        page = body.decode()
+        assert status == 200 and all_pages()["cache-prices"].question in page and "https://" not in page.split('id="opening"')[0]
+        assert get(address, "/components/inside_deepinfer.explorer.shell/Assets/_js/static/main.js")[0] == 200
+        plotly = page.split('id="plotly" src="')[1].split('"')[0]
+        assert get(address, "/" + plotly.lstrip("./"))[0] == 200
+    finally:
+        child.terminate()
+        child.wait(15)
+
+
+def test_there_is_one_thin_file_for_every_page() -> None:
+    folder = Path(__file__).parents[1] / "dashboards"
+    assert {path.stem for path in folder.glob("*.py")} == set(all_pages())
+    assert all(len(path.read_text(encoding="utf-8").splitlines()) <= 5 for path in folder.glob("*.py"))

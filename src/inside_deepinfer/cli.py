@@ -25,6 +25,7 @@ COMMANDS = {
     "trace": ("inside_deepinfer.commands.trace:trace", "Replay request traces: hit rate for every retention and capacity."),
     "validate": ("inside_deepinfer.commands.validate:validate", "Compare the models with curves that others measured."),
     "frontier": ("inside_deepinfer.commands.frontier:frontier", "Print the decode or prefill frontier of a scenario."),
+    "simulate": ("inside_deepinfer.commands.simulate:simulate", "Simulate prefill and decode event by event: waiting and token times."),
     "tokens": ("inside_deepinfer.commands.tokens:tokens", "Encode a text and say which control tokens it smuggles in."),
 }
 

@@ -112,6 +112,12 @@ def app(slug: str) -> Callable[[], Wire]:
     return visitor
 
 
+def page_alone(file: str) -> None:
+    """Serve the page that a file in ``dashboards/`` is named after, from ``panel serve``."""
+    slug = Path(file).stem
+    app(slug)().servable(title=title_of(page_of(slug)))
+
+
 def title_of(page: Page) -> str:
     """What the browser's tab says."""
     return f"{page.title} · Inside DeepInfer"

@@ -56,7 +56,8 @@ def heat_at(scenario: Scenario, step: int, name: str, top: float | None = None) 
     rows = dict(range=[most + 0.5, -0.6], showgrid=False, zeroline=False, tickvals=[1, most], title=dict(text="slots"))
     columns = dict(showgrid=False, zeroline=False, tickvals=np.arange(0, gpus, 1 if gpus <= MANY_GPUS else 8).tolist())
     figure = go.Figure(traces, dict(
-        coloraxis=dict(cmin=0, cmax=top, colorscale=get_colorscale("Viridis"), colorbar=dict(title=dict(text="tokens", side="top"), thickness=12, len=0.9)),
+        coloraxis=dict(cmin=0, cmax=top, colorscale=get_colorscale("Viridis"),
+                       colorbar=dict(title=dict(text="tokens", side="top"), thickness=12, len=0.9)),
         xaxis=dict(anchor="y", **columns), yaxis=dict(domain=[0.56, 1.0], **rows),
         xaxis2=dict(anchor="y2", title=dict(text="GPU (below: balanced)"), **columns), yaxis2=dict(domain=[0.0, 0.44], **rows)))
     table = pd.DataFrame({"GPU": np.arange(gpus), "initial layout, over the mean": totals[0], "balanced, over the mean": totals[1]})

@@ -43,7 +43,7 @@ def build(output: Path | None = None, force: bool = False, strict: bool = True) 
         with staging.work_folder(output, force) as work:
             if force:
                 shutil.rmtree(root() / "build" / "notebooks" / state_key(), ignore_errors=True)
-            _make(work, strict)
+            _make(work, strict, staging.log_of(output))
             staging.publish(work, output, key)
         _forget_old_caches()
     except OSError as error:
@@ -58,10 +58,9 @@ def source_key() -> str:
     return hash_of(prose, f"{state_key()} {look_key()} {commit()}")
 
 
-def _make(work: Path, strict: bool) -> None:
+def _make(work: Path, strict: bool, log: Path) -> None:
     """Run the worker and show what it does; raise where it found something wrong."""
     options = json.dumps({"book": str(root() / "book"), "workers": WORKERS})
-    log = work / "log.txt"
     with tempfile.TemporaryDirectory() as empty, log.open("w", encoding="utf-8") as noise, Progress() as progress:
         child = subprocess.Popen([sys.executable, "-m", "inside_deepinfer.publish.worker", str(work), options],
                                  stdout=subprocess.PIPE, stderr=noise, text=True, encoding="utf-8", env=_environment(empty),

@@ -71,7 +71,7 @@ def popovers(chain: Iterable[dict[str, Any]], source_page: Callable[[str], str])
 def _popover(step: dict[str, Any], known: dict[str, dict[str, Any]], source_page: Callable[[str], str]) -> str:
     kind = step["kind"]
     parts = [
-        f'<div popover id="{step["id"]}" class="chain" role="dialog" aria-labelledby="{step["id"]}-name" tabindex="-1">',
+        f'<div popover id="{step["id"]}" class="chain" role="dialog" aria-labelledby="{step["id"]}-name" tabindex="-1" autofocus>',
         f'<p class="chain-name" id="{step["id"]}-name">{escape(step["label"])}</p>',
         f'<p class="chain-value"><strong>{escape(step["shown"])}</strong> {kind_mark(kind)}'
         f'<span class="chain-kind">{escape(KIND_MEANING[kind])}</span></p>',

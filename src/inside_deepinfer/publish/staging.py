@@ -47,7 +47,11 @@ def work_folder(output: Path, afresh: bool) -> Iterator[Path]:
             shutil.rmtree(work, ignore_errors=True)
         work.mkdir(exist_ok=True)
         (work / DIRTY).touch()
-        yield work
+        try:
+            yield work
+        except BaseException:
+            shutil.rmtree(work, ignore_errors=True)  # a full disk wants its room back
+            raise
 
 
 @contextmanager
@@ -58,6 +62,11 @@ def _alone(lock: Path, output: Path) -> Iterator[None]:
         except BlockingIOError:
             raise UserError(f"another build into {output} is running") from None
         yield
+
+
+def log_of(output: Path) -> Path:
+    """Where everything goes that the builder prints; kept when a build fails."""
+    return output.parent / f".{output.name}.log"
 
 
 def publish(work: Path, output: Path, key: str) -> None:

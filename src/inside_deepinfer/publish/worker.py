@@ -25,15 +25,21 @@ def main(work: Path, options: dict[str, Any]) -> int:
     try:
         return _build(work, options, tell)
     except OSError as error:
-        tell(event="problem", text=f"{error.strerror or error}" + (f": {error.filename}" if error.filename else ""))
+        tell(event="problem", text=_disk(error))
     except UserError as error:
         tell(event="problem", text=str(error))
     except sqlite3.Error as error:
         tell(event="problem", text=f"the cache of executed notebooks cannot be used: {error}")
-    except Exception as error:
+    except Exception as error:  # the parent prints one line and names the log
         traceback.print_exc()
-        tell(event="problem", text=f"{type(error).__name__}: {error}")
+        cause = getattr(error, "orig_exc", None)  # Sphinx wraps what an event handler raises
+        tell(event="problem", text=_disk(cause) if isinstance(cause, OSError) else f"{type(error).__name__}: {error}")
     return 1
+
+
+def _disk(error: OSError) -> str:
+    where = f" ({error.filename2 or error.filename})" if error.filename else ""
+    return (error.strerror or str(error)).lower() + where
 
 
 def _speaker() -> Any:

@@ -21,7 +21,7 @@ from inside_deepinfer.serving.pd_simulation import (
 )
 
 # seconds of this simulation per event and per sequence and step, on a two-core machine of 2026; only for "about how long"
-PER_EVENT, PER_ADVANCE = 4e-5, 1.5e-6
+PER_EVENT, PER_ADVANCE = 6e-5, 2e-6
 
 
 def cluster_of(scenario: Scenario, preset: str, prefill_gpus: int, decode_gpus: int, ranks: int | None = None,

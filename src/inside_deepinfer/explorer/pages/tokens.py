@@ -31,7 +31,7 @@ def prepare(scenario: Scenario, preset: str, fields: dict[str, str]) -> Trial:
 def finding(scenario: Scenario, preset: str, tried: Trial) -> str:
     """The verdict in words, and what deepseek-recipe makes of the same text."""
     chosen = tried.chosen
-    way = f"{CARRIERS[chosen.carrier].label}, {PIPELINES[chosen.pipeline].label}"
+    way = f"{CARRIERS[chosen.carrier].label} through “{PIPELINES[chosen.pipeline].label}”"
     words = f"{way[:1].upper()}{way[1:]}: {_verdict(chosen)}."
     safe = tried.pipelines.get("recipe")
     if chosen.pipeline == "recipe" or safe is None or not chosen.injected:
@@ -119,8 +119,9 @@ def _about() -> list[Block]:
     system, number, other = (facts.quantity(f"tokens.{name}").value for name in
                              ("system_spelling", "system_id", "image_spelling_reported"))
     return [
-        Prose("The text goes to this server's memory and back to nobody: it is in no address and no log, and it is forgotten with "
-              "the answer. Only “Make a link with this text” writes it into the address.", title="Where your text goes"),
+        Prose("The text goes to this server's memory, and what you see above comes back to you alone: it is in no address and no "
+              "log, and it is forgotten with the answer. Only “Make a link with this text” writes it into the address.",
+              title="Where your text goes"),
         Prose(f"The tokenizer file is that of V4. Of V4.1's own file, which we could not open, third parties report that {system} "
               f"has the id {number:.0f}, so the added token of that id is renamed here. They also report that its image marker "
               f"is spelled {other}; the spelling here, {IMAGE}, is deepseek-recipe's default and stands in the V4 file.",

@@ -4,6 +4,24 @@ import { cellText } from "./figures.js"
 
 const TONES = { good: ["circle", "green"], warn: ["triangle-up-open", "red"] }
 
+// search and filters of a table stand behind the # of the address, so that a link shows the same rows
+function recalled(block) {
+  const memory = { search: "", filters: {}, sort: null }
+  const [name, query] = location.hash.slice(1).split("?")
+  if (name !== block.name || !query) return memory
+  for (const [title, value] of new URLSearchParams(query)) {
+    if (title === "search") memory.search = value.slice(0, 200)
+    else if (block.filters.includes(title)) memory.filters[title] = value
+  }
+  return memory
+}
+
+function keep(block, memory) {
+  const chosen = Object.entries({ search: memory.search, ...memory.filters }).filter(([, value]) => value)
+  const hash = chosen.length ? `#${block.name}?${new URLSearchParams(chosen)}` : ""
+  history.replaceState(null, "", location.pathname + location.search + hash)
+}
+
 export class Blocks {
   constructor(openRow) {
     this.openRow = openRow
@@ -51,7 +69,7 @@ export class Blocks {
   }
 
   table(block) {
-    const memory = this.memory.get(block.name) || { search: "", filters: {}, sort: null }
+    const memory = this.memory.get(block.name) || recalled(block)
     this.memory.set(block.name, memory)
     const body = h("tbody")
     const count = h("p", { class: "count", role: "status" })
@@ -72,11 +90,13 @@ export class Blocks {
       body.replaceChildren(...rows.map((row) => h("tr", {}, row.map((cell, n) => this.cell(block, block.columns[n], cell)))))
       return rows
     }
-    const search = h("input", { type: "search", id: `${block.name}-search`, value: memory.search, autocomplete: "off", oninput: (event) => { memory.search = event.target.value; fill() } })
+    const narrow = () => { keep(block, memory); fill() }
+    const search = h("input", { type: "search", id: `${block.name}-search`, value: memory.search, autocomplete: "off", oninput: (event) => { memory.search = event.target.value; narrow() } })
     const filters = block.filters.map((title) => {
       const values = [...new Set(block.rows.map((row) => String(row[index[title]])))].sort()
       const id = `${block.name}-${index[title]}`
-      const select = h("select", { id, onchange: (event) => { memory.filters[title] = event.target.value; fill() } }, h("option", { value: "" }, "all"), values.map((value) => h("option", { value }, value)))
+      if (!values.includes(memory.filters[title])) delete memory.filters[title] // a link may ask for what is not there
+      const select = h("select", { id, onchange: (event) => { memory.filters[title] = event.target.value; narrow() } }, h("option", { value: "" }, "all"), values.map((value) => h("option", { value }, value)))
       select.value = memory.filters[title] || ""
       return h("span", { class: "filter" }, h("label", { for: id }, title), select)
     })

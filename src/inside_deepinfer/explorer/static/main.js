@@ -162,7 +162,7 @@ function toggleCompare() {
 
 async function copyLink(words = "") {
   const query = [fullQuery(), bench ? bench.query() : "", mode === "full" ? "" : `view=${mode}`].filter(Boolean).join("&")
-  const address = `${location.origin}${location.pathname}${query ? `?${query}` : ""}`
+  const address = `${location.origin}${location.pathname}${query ? `?${query}` : ""}${location.hash}`
   try {
     await navigator.clipboard.writeText(address)
     copyButton.textContent = "Link copied"

@@ -2,12 +2,20 @@
 // Everything is readable without this script.
 "use strict";
 (() => {
-  // a popover opens below the number that was pressed, inside the window
+  // a popover opens below the number that was pressed, inside the window, and gives the focus back to it
   let pressed = null;
   document.addEventListener("click", event => { pressed = event.target.closest("[popovertarget]") ?? pressed; }, true);
+  const openers = new WeakMap();
   document.addEventListener("toggle", event => {
     const card = event.target;
-    if (!card.matches?.(".chain") || event.newState !== "open" || window.innerWidth < 600) return;
+    if (!card.matches?.(".chain")) return;
+    if (event.newState !== "open") {
+      const at = document.activeElement; // the closed card itself, until the browser notices
+      if (at === document.body || card.contains(at)) openers.get(card)?.focus({preventScroll: true});
+      return;
+    }
+    if (pressed) openers.set(card, pressed);
+    if (window.innerWidth < 600) return;
     const anchor = pressed?.closest(".chain") ?? pressed;
     if (!anchor) return;
     const at = anchor.getBoundingClientRect(), size = card.getBoundingClientRect(), gap = 6, edge = 12;
@@ -17,7 +25,11 @@
     const top = nested ? at.top + 24 : below + size.height < window.innerHeight || above < edge ? below : above;
     Object.assign(card.style, {margin: 0, inset: "auto", left: `${nested ? Math.min(left + 24, window.innerWidth - size.width - edge) : left}px`,
       top: `${Math.max(edge, Math.min(top, window.innerHeight - size.height - edge))}px`});
-    card.focus({preventScroll: true});
+  }, true);
+
+  // Sphinx swallows the Escape key wherever no button has the focus; an open popover needs it
+  window.addEventListener("keydown", event => {
+    if (event.key === "Escape" && document.querySelector(".chain:popover-open")) event.stopImmediatePropagation();
   }, true);
 
   // the dashboard: a link always; a frame when its server answers; a sentence where there is no server

@@ -1,0 +1,47 @@
+"""What chapter 12 concludes."""
+
+import numpy as np
+
+from inside_deepinfer import catalogue
+from inside_deepinfer.conclusions.registry import conclusion
+from inside_deepinfer.scenario import make_scenario
+from inside_deepinfer.studies import pd
+
+
+@conclusion("prefill-decode.one-workload", "The ratio 1:1 is right for one workload only: with half the misses, or with half "
+                                           "the input per output, the right ratio is half as large.")
+def _one_workload() -> bool:
+    published, fewer_misses, less_input = (float(catalogue.value("balanced_pd_ratio", **changes)) for changes in (
+        {}, {"hit_rate": 0.98}, {"input_output_ratio": make_scenario().input_output_ratio / 2}))
+    return bool(np.allclose([published, fewer_misses, less_input], [1, 0.5, 0.5]))
+
+
+@conclusion("prefill-decode.simulation-near", "The simulated balance lies a few percent above the line, since reading the cache takes time "
+                                              "of a prefill GPU there.")
+def _simulation_near() -> bool:
+    ratio = pd.simulated_balance(make_scenario(), "published") / float(catalogue.value("balanced_pd_ratio"))
+    return 1 < ratio < 1.07
+
+
+@conclusion("prefill-decode.wrong-ratio", "Four times the input per output leaves more than a third of the cards idle at 1:1.")
+def _wrong_ratio() -> bool:
+    return float(catalogue.value("pool_use", input_output_ratio=4 * make_scenario().input_output_ratio)) < 2 / 3
+
+
+@conclusion("prefill-decode.gaps", "Together, the longest gap of a request is more than twice as long; the first token comes sooner, "
+                                   "since all cards share one prompt.")
+def _gaps() -> bool:
+    runs = pd.runs(make_scenario(), "published", 0.7, 200)
+    apart, together = runs["apart"], runs["together"]
+    return bool(np.quantile(together.worst_gap, 0.9) > 2 * np.quantile(apart.worst_gap, 0.9)
+                and np.median(together.ttft) < np.median(apart.ttft))
+
+
+@conclusion("prefill-decode.cpu-hidden", "CPU work in the open makes every token later by its own length over the tokens of a step, and "
+                                         "the first token hardly at all.")
+def _cpu_hidden() -> bool:
+    runs = pd.runs(make_scenario(), "published", 0.5, 150)
+    hidden, seen = runs["apart"], runs["apart, CPU work not hidden"]
+    later = np.median(seen.token_gap) - np.median(hidden.token_gap)
+    expected = catalogue.value("pd.cpu_time") / make_scenario().tokens_per_step
+    return bool(0.8 < later / expected < 1.3 and abs(np.median(seen.ttft) / np.median(hidden.ttft) - 1) < 0.05)

@@ -1,0 +1,136 @@
+"""Generated agents and chat: calibration, the calendar, retention, and agreement with a replay of the same requests."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+
+import numpy as np
+import pytest
+
+from inside_deepinfer.cache.generated_trace import trace_chunks, write_trace
+from inside_deepinfer.cache.reuse import Definition, Question, replay
+from inside_deepinfer.cache.trace_format import TraceReader
+from inside_deepinfer.cache.workload_sensitivity import MOVES, retention_loss, sensitivity
+from inside_deepinfer.cache.workloads import (
+    Workload,
+    calibrated,
+    calibrated_requests,
+    generate,
+    hit_rate,
+    hit_tokens,
+    on_the_clock,
+    workload,
+)
+from inside_deepinfer.facts import InputError, NotPossible, load_facts
+
+DAY = 86_400.0
+
+
+def test_calibration_meets_the_published_mean_and_hit_rate():
+    """Claims prefill.input_mean and prefill.hit_rate: 77K tokens and 96 %."""
+    found = calibrated()
+    assert found.mean_input == pytest.approx(77_000, rel=1e-3)
+    assert found.hit_rate == pytest.approx(0.96, abs=1e-4)
+    changed = {field.name for field in fields(Workload) if getattr(found.agents, field.name) != getattr(workload("agents"), field.name)}
+    assert changed == {"turns", "step"} and found.chat == workload("chat")
+
+
+def test_calibration_hardly_depends_on_the_seed():
+    turns = [calibrated(seed).agents.turns for seed in range(3)]
+    assert max(turns) / min(turns) < 1.03
+
+
+def test_calibration_that_cannot_be_says_so(monkeypatch):
+    import inside_deepinfer.cache.workloads as module
+
+    thirsty = replace(workload("chat"), first=200_000)
+    monkeypatch.setattr(module, "workload", lambda name: thirsty if name == "chat" else workload(name))
+    with pytest.raises(NotPossible, match="chat alone"):
+        module.calibrated.__wrapped__(sessions=500)
+
+
+def test_retention_of_the_generated_traffic():
+    """Chat loses 0.5 to 1 point at 3 instead of 7 days (claim storage.retention_effect); agents lose less."""
+    low, high = load_facts().quantity("storage.retention_effect").value
+    chat, agents = (retention_loss(calibrated().workloads[kind], 3, 7) for kind in ("chat", "agents"))
+    assert low <= chat <= high
+    assert 0 < agents < low
+
+
+def test_hit_rate_against_retention():
+    requests = calibrated_requests("agents")
+    days = np.array([0, 1e-6, 0.01, 1, 3, 7, 1e6, np.inf])
+    rates = hit_rate(requests, days)
+    assert rates[0] == 0 and rates[1] > 0  # the shared beginning is in use all the time
+    assert np.all(np.diff(rates) >= 0) and rates[-1] <= 1
+    for day, rate in zip(days[1:], rates[1:], strict=True):
+        assert rate == pytest.approx(hit_tokens(requests, float(day)).sum() / requests.input_tokens.sum())
+    for bad in (-1, float("nan")):
+        with pytest.raises(InputError, match="retention"):
+            hit_rate(requests, bad)
+
+
+def test_nights_and_weekends():
+    hours, days = 10, 5
+    moments = np.array([0, 9.99, 10, 49.99, 50]) * 3600  # hours of presence: Monday, end of Monday, Tuesday, end of Friday, Monday
+    assert (on_the_clock(moments, hours, days) / 3600).tolist() == pytest.approx([0, 9.99, 24, 4 * 24 + 9.99, 7 * 24])
+    assert np.array_equal(on_the_clock(moments, 24, 7), moments)
+    gaps = calibrated_requests("agents").gap
+    assert ((gaps > 14 * 3600) & (gaps < 16 * 3600)).mean() > 0.005  # overnight
+    assert ((gaps > 62 * 3600) & (gaps < 72 * 3600)).mean() > 0.001  # over a weekend, within three days
+
+
+def test_requests_are_what_they_should_be():
+    requests = generate(workload("chat"), 300, seed=3)
+    assert np.all(np.isinf(requests.gap) == (requests.turn == 0))
+    assert np.all(requests.gap >= 0) and np.all(requests.known < requests.input_tokens)
+    assert np.all(requests.input_tokens <= 2**20)
+    same = requests.session[1:] == requests.session[:-1]
+    assert np.all(np.diff(requests.input_tokens)[same] > 0) and np.all(np.diff(requests.time)[same] >= 0)
+    again = generate(workload("chat"), 300, seed=3)
+    assert np.array_equal(requests.time, again.time) and not np.array_equal(requests.time, generate(workload("chat"), 300, 4).time)
+
+
+def test_one_input_changes_only_its_effect():
+    one, other = generate(workload("chat"), 300), generate(replace(workload("chat"), gap=150.0), 300)
+    assert np.array_equal(one.input_tokens, other.input_tokens) and not np.array_equal(one.gap, other.gap)
+
+
+@pytest.mark.parametrize("kind", ["agents", "chat"])
+def test_replay_of_the_trace_agrees_with_the_arithmetic(kind):
+    load = replace(workload(kind), output_stored=False, turns=8)
+    requests = generate(load, 150)
+    question = Question((3 * DAY, 7 * DAY, float("inf")), definition=Definition(rule="v4.1"))
+    report = replay(trace_chunks(load, 150, 128), question, 128, 890.0)
+    total = requests.input_tokens.sum()
+    assert (report.requests_seen, report.input_tokens) == (len(requests.gap), total)
+    cold = (load.shared // 128 * 128) / total  # in the trace somebody is the first to send the shared beginning
+    assert report.hit_rate() == pytest.approx(hit_rate(requests, np.inf) - cold, abs=1e-9)
+    for days, rate in zip((3, 7), report.at_retentions(), strict=False):
+        assert rate == pytest.approx(hit_rate(requests, days), abs=5 * cold)
+
+
+def test_trace_is_written_and_read_back(tmp_path):
+    for name in ("t.jsonl", "t.jsonl.gz"):
+        made = list(trace_chunks(workload("chat"), 40, 128))
+        assert write_trace(tmp_path / name, iter(made)) == sum(chunk.requests for chunk in made)
+        read = list(TraceReader(tmp_path / name, block_tokens=128))
+        for column in ("time", "input_tokens", "output_tokens", "ids"):
+            assert np.array_equal(*(np.concatenate([getattr(chunk, column) for chunk in side]) for side in (made, read)))
+
+
+def test_sensitivity_names_the_long_pause_first():
+    moves = sensitivity(workload("chat"), 3, 7, sessions=1500)
+    assert {move.input for move in moves} == set(MOVES)
+    assert moves[0].input == "return_share" and moves[0].loss_low < moves[0].loss_high
+    assert [move.reach for move in moves] == sorted((move.reach for move in moves), reverse=True)
+
+
+def test_bad_workloads_are_refused():
+    for change in (dict(step=0), dict(gap=-1), dict(turns=0.5), dict(return_share=1.1), dict(hours=25), dict(days=0),
+                   dict(shared=2**21), dict(gap_sigma=float("nan")), dict(return_hours=float("inf"))):
+        with pytest.raises(InputError):
+            replace(workload("chat"), **change)
+    for call in (lambda: workload("email"), lambda: calibrated_requests("email"), lambda: generate(workload("chat"), 0)):
+        with pytest.raises(InputError):
+            call()

