@@ -51,7 +51,10 @@ PLOTS = DEEP + """
 ISLANDS = """
 () => [...document.querySelectorAll('script[type="application/vnd.plotly.v1+json"]')].map(island => {
   const figure = JSON.parse(island.textContent);
-  return {name: figure.layout?.meta?.name || '', traces: figure.data.filter(trace => trace.visible !== false).length};
+  // a class that does not occur keeps its place in the legend and leaves no marks
+  const empty = trace => trace.x && (trace.x.length === 0 || trace.x.bdata === '');
+  const shown = figure.data.filter(trace => trace.visible !== false && !empty(trace));
+  return {name: figure.layout?.meta?.name || '', traces: shown.length};
 })
 """
 TOO_WIDE = """

@@ -340,6 +340,7 @@ def test_every_page_is_drawn_clean_and_fits(real, chrome, page):
     for width, theme in ((1280, "light"), (375, "dark")):
         with opened(chrome, str(path), width=width, theme=theme) as view:
             islands = view.islands()
+            assert all(count > 0 for _, count in islands)
             if islands:
                 assert view.drawn() == islands
             view.check()

@@ -109,7 +109,7 @@ def test_a_hostile_link_is_shown_as_text_and_does_nothing(chrome: Any, home: str
     own = "&".join(f"{field.key}={quote('<img src=x onerror=1>')}" for field in page.fields)
     with opened(chrome, f"{home}/explore/{slug}?{quote(HOSTILE, safe='=&%')}&{own}") as view:
         ready(view, len(page.figures))
-        view.page.wait_for_timeout(300)
+        view.page.wait_for_function("() => document.querySelector('.notices')?.innerText.includes('In scenario A')")
         said = view.page.inner_text(".notices")
         assert "<script>document.title='hit'</script>" in said and "<svg onload" in said and "In scenario A" in said
         assert view.page.title() == f"{page.title} · Inside DeepInfer"
