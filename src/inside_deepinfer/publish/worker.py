@@ -11,6 +11,7 @@ import re
 import sqlite3
 import sys
 import traceback
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -31,9 +32,10 @@ def main(work: Path, options: dict[str, Any]) -> int:
     except sqlite3.Error as error:
         tell(event="problem", text=f"the cache of executed notebooks cannot be used: {error}")
     except Exception as error:  # the parent prints one line and names the log
-        traceback.print_exc()
         cause = getattr(error, "orig_exc", None)  # Sphinx wraps what an event handler raises
         tell(event="problem", text=_disk(cause) if isinstance(cause, OSError) else f"{type(error).__name__}: {error}")
+        with suppress(OSError):  # the log may lie on the disk that is full
+            traceback.print_exc()
     return 1
 
 
