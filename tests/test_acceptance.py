@@ -31,7 +31,7 @@ def test_rejection_sampling_gives_the_target_law():
     assert kept == pytest.approx(np.minimum(target, draft).sum(), abs=0.005)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(mean=st.floats(0.2, 0.95), relative=st.floats(0.1, 0.9), length=st.integers(1, 6))
 def test_survivals_fall_along_a_sequence_and_the_curve_is_concave(mean, relative, length):
     survivals = ac.drawn_survivals(mean, relative * np.sqrt(mean * (1 - mean)), length)

@@ -29,7 +29,7 @@ def test_nothing_fails_at_rate_zero():
     assert av.served_share(chain, 3, 0) == pytest.approx(1.0)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(cards=st.sampled_from([8, 64, 128]), rate=st.floats(1e-9, 1e-7), restart=st.floats(30, 3600), replace=st.floats(3600, 6e5))
 def test_probabilities_and_directions(cards, rate, restart, replace):
     chain = av.instance_chain(cards, rate, restart, replace)

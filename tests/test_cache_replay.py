@@ -118,7 +118,7 @@ def traces(draw, any_ids=False):
     return requests
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(traces(), st.lists(st.integers(1, 24), max_size=3))
 def test_replay_equals_simulation(requests, cuts):
     cuts = sorted({cut for cut in cuts if cut < len(requests)})
@@ -129,7 +129,7 @@ def test_replay_equals_simulation(requests, cuts):
     assert [round(rate * total) for rate in report.at_capacities()] == [simulate(requests, capacity=c) for c in capacities]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(traces(any_ids=True), st.integers(0, 24))
 def test_ids_that_are_no_prefixes_still_obey_the_prefix_rule(requests, cut):
     report = ask(requests, retentions=(1, 8, INF), capacities=(1, 2, 3, 5, 8), cuts=[cut] if 0 < cut < len(requests) else [])
@@ -138,7 +138,7 @@ def test_ids_that_are_no_prefixes_still_obey_the_prefix_rule(requests, cut):
     assert [round(rate * total) for rate in report.at_capacities()] == [simulate(requests, capacity=c) for c in (1, 2, 3, 5, 8)]
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(traces(), st.integers(0, 2**60))
 def test_hashed_ids_give_the_same_answers(requests, salt):
     hashed = [(time, length, [(one * 0x9E3779B97F4A7C15 + salt) % 2**64 - 2**63 for one in ids]) for time, length, ids in requests]
@@ -146,7 +146,7 @@ def test_hashed_ids_give_the_same_answers(requests, salt):
     assert one.as_json() == other.as_json()
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(traces())
 def test_curves_rise_and_end_at_the_hit_rate(requests):
     report = ask(requests, retentions=(0, 1, 60, INF), capacities=(0, 1, 10, 1000))
@@ -186,7 +186,7 @@ def test_retention_and_capacity_limits():
 
 
 # --- parts
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(st.permutations(range(40)), st.data())
 def test_earlier_greater(values, data):
     values = values[:data.draw(st.integers(0, 40))]
@@ -196,7 +196,6 @@ def test_earlier_greater(values, data):
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 50)), min_size=1, max_size=30))
-@settings(deadline=None)
 def test_running_maximum(rows):
     rows.sort(key=lambda row: row[0])
     request, distance = np.array(rows).T
@@ -222,7 +221,7 @@ def test_hits_merge_and_ignore_first_uses():
     assert (both.at_asked(0).tolist(), both.total(0).tolist()) == ([[4]], [10])
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(st.lists(st.lists(st.integers(-2**63, 2**63 - 1), max_size=60), max_size=6))
 def test_id_table_numbers_every_id_once(batches):
     table, known = IdTable(), {}

@@ -72,7 +72,7 @@ def test_the_band_meets_at_the_published_point_and_widens_away_from_it():
 
 # ---- laws ------------------------------------------------------------------------------------------------------------------
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(batch=st.integers(1, 1500), card=st.sampled_from(["b200", "b300", "gb200", "gb300"]), ep=st.sampled_from([8, 32, 64, 128]),
        context=st.floats(1, 1e6), factor=st.floats(1.0, 3.0))
 def test_more_bandwidth_never_lowers_and_more_context_never_raises_throughput(batch, card, ep, context, factor):
@@ -85,7 +85,7 @@ def test_more_bandwidth_never_lowers_and_more_context_never_raises_throughput(ba
     assert longer["throughput_per_decode_gpu"] <= base["throughput_per_decode_gpu"] * (1 + 1e-12)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(card=st.sampled_from(["b200", "gb200", "gb300", "h200"]), ep=st.sampled_from([8, 16, 64, 128]), pd=st.floats(0.1, 5),
        speculation=st.booleans())
 def test_points_are_mutually_non_dominated_and_units_agree(card, ep, pd, speculation):

@@ -18,7 +18,7 @@ from inside_deepinfer.numerics.sampling import sample
 CASE = machine_bits.make_case(24, 640, 64, seed=5)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(seed=st.integers(0, 10_000), pieces=st.integers(1, 24))
 def test_the_invariant_path_gives_the_same_bits_and_ids_for_any_order_and_any_batches(seed, pieces):
     logits, ids = machine_bits.answer(CASE, np.arange(24), 1, fixed_order_product)

@@ -17,7 +17,7 @@ def sum_of_peaks(loads: np.ndarray, copies: np.ndarray) -> np.ndarray:
     return (loads / copies).max(axis=2).sum(axis=0)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(seed=st.integers(0, 10_000))
 def test_peak_never_rises_when_a_copy_is_added(seed):
     loads = made(seed)
@@ -25,7 +25,7 @@ def test_peak_never_rises_when_a_copy_is_added(seed):
     assert np.all(np.diff(sums, axis=0) <= 1e-9)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(seed=st.integers(0, 10_000), gpus=st.sampled_from([2, 4, 8]), per_gpu=st.integers(0, 2), by=st.sampled_from(["peaks", "total"]))
 def test_placement_is_never_worse_than_contiguous_in_sample_and_copies_stand_apart(seed, gpus, per_gpu, by):
     loads = made(seed)

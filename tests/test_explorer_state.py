@@ -69,7 +69,7 @@ def test_a_notice_names_the_parameter_what_was_given_and_what_was_used_instead()
         assert part in found.notices[0]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(hit=st.floats(0, 0.995), ratio=st.floats(0.05, 20), preset=st.sampled_from(sorted(load_facts().presets)))
 def test_an_address_leads_back_to_the_same_scenario(hit: float, ratio: float, preset: str) -> None:
     written = encode(make_scenario(preset, {"h": f"{hit:.12g}", "pd": f"{ratio:.12g}"}), preset)
@@ -79,7 +79,7 @@ def test_an_address_leads_back_to_the_same_scenario(hit: float, ratio: float, pr
     assert state.address(found, FLEET) == written
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.text(max_size=200))
 def test_no_text_whatever_breaks_the_reading_of_an_address(text: str) -> None:
     found = state.read(text, WITH_FIELDS)

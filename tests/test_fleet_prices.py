@@ -14,7 +14,7 @@ PRICES = st.floats(0.001, 100.0)
 RATES = st.floats(100.0, 1e6)
 RATIOS = st.floats(0.05, 20.0)
 AMOUNTS = st.floats(1e9, 1e16)
-steady = settings(max_examples=200, deadline=None, derandomize=True)
+steady = settings(max_examples=200)
 
 
 def per_group(hit_rate, hit, miss, output, new, decode, pd_ratio, factor=1.0, usd=1.0):

@@ -43,7 +43,6 @@ def test_the_formula_for_distinct_experts():
     assert catalogue.value("distinct_experts", batch=1, rows_per_sequence=1, ep=1) == pytest.approx(6)
 
 
-@settings(deadline=None)
 @given(experts=st.integers(1, 512), data=st.data())
 def test_distinct_experts_stay_below_experts_and_choices(experts, data):
     active = data.draw(st.integers(1, experts))
@@ -52,7 +51,6 @@ def test_distinct_experts_stay_below_experts_and_choices(experts, data):
     assert active * (1 - 1e-12) <= distinct <= min(experts, active * rows) * (1 + 1e-9)
 
 
-@settings(deadline=None)
 @given(experts=st.integers(2, 512), more=st.integers(0, 1024), rows=st.integers(1, 10_000), data=st.data())
 def test_more_slots_never_read_less(experts, more, rows, data):
     active = data.draw(st.integers(1, experts))
@@ -61,7 +59,7 @@ def test_more_slots_never_read_less(experts, more, rows, data):
     assert many <= experts + more + 1 + 1e-9
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(ep=EPS, redundant=st.integers(0, 8), batch=BATCH, rows=ROWS)
 def test_reads_grow_with_copies_and_batch_and_never_exceed_what_is_held(ep, redundant, batch, rows):
     at = {"ep": ep, "rows_per_sequence": rows}
@@ -71,7 +69,6 @@ def test_reads_grow_with_copies_and_batch_and_never_exceed_what_is_held(ep, redu
     assert less <= catalogue.value("weight_bytes_per_gpu", redundant_experts=redundant, ep=ep) * (1 + 1e-12)
 
 
-@settings(deadline=None)
 @given(ep=st.sampled_from([1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 192]), redundant=st.integers(0, 8),
        model=st.sampled_from(model_ids()))
 def test_doubling_ep_never_raises_weights_per_gpu(ep, redundant, model):
@@ -81,7 +78,7 @@ def test_doubling_ep_never_raises_weights_per_gpu(ep, redundant, model):
         assert two <= one
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(ep=EPS, batch=BATCH, redundant=st.integers(0, 4), context=st.integers(1, 1_048_576), rows=ROWS, overlap=st.floats(0, 1))
 def test_the_bridge_conserves_bytes(ep, batch, redundant, context, rows, overlap):
     steps = weight_bridge(ep=ep, batch=batch, redundant_experts=redundant, context=context, rows_per_sequence=rows,
@@ -134,7 +131,7 @@ def test_v3_reads_its_whole_cache_once_per_step():
     assert reads == 70_272 * 4096 * 10
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(ep=EPS, batch=BATCH, context=st.integers(1, 1_048_576), overlap=st.floats(0, 1),
        card=st.sampled_from(["h100", "h200", "b200", "b300", "gb200", "gb300", "ascend-950dt"]))
 def test_the_step_lies_between_its_longest_part_and_the_sum(ep, batch, context, overlap, card):
@@ -183,7 +180,7 @@ def test_arrays_of_cards():
     assert times[1] == catalogue.value("time_weights", card="gb300")
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(ep=EPS, context=st.integers(1, 1_048_576), card=st.sampled_from(sorted(load_facts().cards)))
 def test_the_largest_batch_fits_and_one_more_does_not(ep, context, card):
     at = dict(ep=ep, context=context, card=card)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from inside_deepinfer import catalogue
@@ -32,7 +32,6 @@ def test_domains_reached(ep, domain, copies, expected):
     assert float(domains_reached(ep, domain, copies)) == pytest.approx(expected)
 
 
-@settings(deadline=None)
 @given(ep=st.integers(1, 384), domain=st.integers(1, 384), copies=st.integers(1, 16))
 def test_domains_reached_is_bounded(ep, domain, copies):
     reached = float(domains_reached(ep, domain, copies))
@@ -56,7 +55,6 @@ def test_a_group_beyond_the_domain_crosses_it(card, ep, crosses):
     assert (catalogue.value("crossing_bytes_per_step", card=card, ep=ep) > 0) == crosses
 
 
-@settings(deadline=None)
 @given(ep=st.sampled_from([2, 4, 8, 16, 32, 64, 128]), batch=st.integers(1, 2048))
 def test_more_gpus_or_rows_never_exchange_less(ep, batch):
     at = {"ep": ep, "batch": batch}

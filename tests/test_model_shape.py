@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from inside_deepinfer import catalogue
@@ -99,7 +99,6 @@ def test_an_unknown_model_lists_the_known_ones():
         load_shape("deepseek-v5")
 
 
-@settings(deadline=None)
 @given(layers=st.integers(2, 6), hidden=st.integers(8, 64), experts=st.integers(1, 8), width=st.integers(1, 32))
 def test_a_new_model_is_one_data_file(tmp_path_factory, layers, hidden, experts, width):
     """The counts hold for any shape: experts of three matrices, everything else on top."""

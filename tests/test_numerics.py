@@ -58,7 +58,7 @@ def test_ring_of_133_is_the_shortest_clean_one_for_window_128_and_5_drafts(ring,
     assert rings.shortest_ring(128, 5) == 133 and rings.released_ring(128, 5) == 134
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(window=st.integers(1, 20), drafts=st.integers(0, 6))
 def test_shortest_ring_is_clean_and_one_less_is_not(window, drafts):
     shortest = rings.shortest_ring(window, drafts)

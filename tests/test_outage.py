@@ -17,7 +17,7 @@ from inside_deepinfer.serving import outage
 from inside_deepinfer.studies.outages import chain_and_simulation
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(needed=st.integers(1, 40), spares=st.integers(0, 4), lost=st.floats(0, 1))
 def test_too_few_is_the_binomial_tail(needed, spares, lost):
     chain = av.InstanceChain(1, np.array([1 - lost]), np.array([lost]))

@@ -122,7 +122,7 @@ def test_targets_and_loads():
     assert load_that_meets(waits, 0, 0.05) == 0 and load_that_meets(waits, 0, 0.3) == pytest.approx(0.6)
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(hit=st.floats(0.0, 0.98), chunk=st.integers(512, 65_536), overlap=st.floats(0, 1))
 def test_capacity_grows_with_the_chunk_and_never_beats_the_identity_by_more_than_the_work_saves(hit, chunk, overlap):
     inputs = dict(hit_rate=hit, overlap=overlap)

@@ -10,7 +10,7 @@ from inside_deepinfer.cache import store
 from inside_deepinfer.facts import InputError
 from inside_deepinfer.facts.units import PIB
 
-steady = settings(max_examples=200, deadline=None, derandomize=True)
+steady = settings(max_examples=200)
 
 
 def test_published_scenario_gives_the_known_values():

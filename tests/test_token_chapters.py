@@ -61,7 +61,7 @@ def test_gain_of_threads_where_it_is_known():
         even_but_one(10, 1.5)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.floats(0.1, 100), min_size=1, max_size=60), st.integers(1, 40))
 def test_gain_stays_within_its_bounds(lengths, threads):
     gain = parallel_gain(lengths, threads)

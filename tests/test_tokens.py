@@ -175,7 +175,7 @@ pieces = st.lists(st.one_of(
     st.text(max_size=6)), max_size=8).map("".join)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(text=pieces, carrier=st.sampled_from(list(CARRIERS)))
 def test_properties_for_any_text(text, carrier):
     """Ids stand for the prompt's bytes; no text injects through deepseek-recipe; injected and lost explain every difference."""
@@ -191,7 +191,7 @@ def test_properties_for_any_text(text, carrier):
     assert len(plain.control) == template - plain.lost + plain.injected  # the difference to a neutral text, counted apart
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(text=pieces)
 def test_recipe_segments_are_the_whole_prompt_without_added_vocabulary(text):
     """Where the text spells no control token the two ways give the same ids."""
