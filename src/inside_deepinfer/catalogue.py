@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import replace
 from difflib import get_close_matches
 from typing import Any
 
-from inside_deepinfer.facts import CATALOGUE, Quantity, UserError, resolve
-from inside_deepinfer.facts.derive import Derivation
+from inside_deepinfer.facts import CATALOGUE, Quantity, UserError
+from inside_deepinfer.facts.derive import Derivation, resolve_into
 from inside_deepinfer.scenario import Scenario, make_scenario, parameter_name, quantities
 
 # the modules that define derived numbers; importing them fills the catalogue
@@ -60,6 +62,23 @@ def names() -> dict[str, Derivation]:
     return {name: entry for name, entry in sorted(CATALOGUE.items()) if entry.listed}
 
 
+_SHARED: ContextVar[tuple[Scenario, str, dict[str, Quantity], dict[str, Quantity]] | None] = ContextVar("shared", default=None)
+
+
+@contextmanager
+def shared(scenario: Scenario, preset: str) -> Iterator[None]:
+    """Within it every number of this scenario is computed once; the scenario must not be changed meanwhile.
+
+    A dashboard page asks for cards, a sentence and figures that rest on the same numbers.
+    """
+    leaves = quantities(scenario, preset)
+    token = _SHARED.set((scenario, preset, leaves, dict(leaves)))
+    try:
+        yield
+    finally:
+        _SHARED.reset(token)
+
+
 def evaluate(wanted: Iterable[str], scenario: Scenario | None = None, preset: str = "published",
              **arrays: Any) -> dict[str, Quantity]:
     """Several derived numbers for one scenario.
@@ -70,7 +89,11 @@ def evaluate(wanted: Iterable[str], scenario: Scenario | None = None, preset: st
         preset: which preset the scenario started from (decides what counts as the reader's choice).
         arrays: scenario parameters to replace, also by arrays, to draw curves with the same functions.
     """
-    given = quantities(scenario or make_scenario(preset), preset)
+    kept = _SHARED.get()
+    if kept is not None and kept[0] is scenario and kept[1] == preset:
+        given = dict(kept[2]) if arrays else kept[3]
+    else:
+        given = quantities(scenario or make_scenario(preset), preset)
     for key, value in arrays.items():
         name = parameter_name(key)
         given[name] = replace(given[name], value=value, kind="choice", sources=())
@@ -80,7 +103,7 @@ def evaluate(wanted: Iterable[str], scenario: Scenario | None = None, preset: st
             near = get_close_matches(name, [*names(), *given], n=3)
             hint = f"; close: {', '.join(near)}" if near else ""
             raise UserError(f"no derived number is called {name!r}{hint} (--list names them all)")
-    return resolve(wanted, given)
+    return resolve_into(wanted, given)
 
 
 def value(name: str, scenario: Scenario | None = None, preset: str = "published", **arrays: Any) -> Any:

@@ -208,6 +208,12 @@ def parameters() -> dict[str, param.Parameter]:
 
 
 @lru_cache(maxsize=1)
+def defaults() -> dict[str, tuple[str, Any]]:
+    """Parameter -> URL key and default; asked for all of them at once, param is slow."""
+    return {name: (parameter.key, parameter.default) for name, parameter in parameters().items()}
+
+
+@lru_cache(maxsize=1)
 def names_by_key() -> dict[str, str]:
     """URL key -> parameter name; long names are keys of themselves."""
     short = {parameter.key: name for name, parameter in parameters().items()}
@@ -324,11 +330,11 @@ def encode(scenario: Scenario, preset: str = "published") -> str:
     """The query string of a scenario: the preset, where it is not the published one, and what differs from it."""
     base = preset_values(preset)
     pairs = [] if preset == "published" else [("preset", preset)]
-    for name, parameter in parameters().items():
+    for name, (key, default) in defaults().items():
         value = getattr(scenario, name)
-        if value != base.get(name, parameter.default):
+        if value != base.get(name, default):
             # without the plus of 3.1e+14, which means a space in a link
-            pairs.append((parameter.key, value if isinstance(value, str) else f"{value:.12g}".replace("e+", "e")))
+            pairs.append((key, value if isinstance(value, str) else f"{value:.12g}".replace("e+", "e")))
     return urlencode(pairs)
 
 

@@ -27,7 +27,7 @@ def answer(page: Page, message: Any) -> str:
     """The answer to one message; a message that makes no sense gets an answer that says so.
 
     Messages carry ``id``, ``op`` and ``query`` (the state they start from):
-    ``view`` (``changes``: input -> text, ``preset`` among them; ``private``: values of private fields), ``chain`` (``name``),
+    ``view`` (``changes``: input -> text, ``preset`` among them; ``private``: values of private fields), ``chain`` and ``table`` (``name``),
     ``details`` (``table``, ``key``).
     """
     number: Any = None
@@ -56,6 +56,8 @@ def _reply(page: Page, request: dict[str, Any]) -> str:
     now = state.read(request["query"], page)
     if request["op"] == "chain":
         return f'"chain":{view.written(view.chain(page, now, str(request.get("name", ""))))}'
+    if request["op"] == "table":
+        return f'"table":{view.written(view.table(page, now, str(request.get("name", ""))))}'
     if request["op"] == "details":
         return f'"details":{view.written(view.details(page, now, str(request.get("table", "")), str(request.get("key", ""))))}'
     changes = request.get("changes") or {}
@@ -77,7 +79,7 @@ def _checked(page: Page, message: Any) -> dict[str, Any]:
         request = json.loads(message)
     except ValueError:
         raise UserError("the message is no JSON") from None
-    if not isinstance(request, dict) or request.get("op") not in ("view", "chain", "details"):
+    if not isinstance(request, dict) or request.get("op") not in ("view", "chain", "table", "details"):
         raise UserError("the message asks for nothing we know")
     if not isinstance(request.get("query", ""), str) or not all(isinstance(request.get(part, {}), dict)
                                                                 for part in ("changes", "private")):

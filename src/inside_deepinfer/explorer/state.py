@@ -18,6 +18,7 @@ from inside_deepinfer.scenario import (
     Notice,
     Scenario,
     decode,
+    defaults,
     encode,
     make_scenario,
     names_by_key,
@@ -99,8 +100,7 @@ def change(state: State, page: Page, changes: Mapping[str, Any]) -> State:
             preset, scenario = wanted, make_scenario(wanted)
         else:
             notices.append(f"There is no preset {quoted(wanted)}; kept: {load_facts().presets[preset].label}.")
-    values = {name: getattr(scenario, name) for name, parameter in parameters().items()
-              if getattr(scenario, name) != parameter.default}
+    values = {name: value for name, (_, default) in defaults().items() if (value := getattr(scenario, name)) != default}
     for key, given in changes.items():
         if key == "preset":
             continue
@@ -163,7 +163,7 @@ def describe(notice: Notice) -> str:
 def differences(state: State) -> list[tuple[str, Any, Any]]:
     """Parameters in which a scenario differs from its preset: name, preset's value, value."""
     base = preset_values(state.preset)
-    pairs = ((name, base.get(name, parameter.default), getattr(state.scenario, name)) for name, parameter in parameters().items())
+    pairs = ((name, base.get(name, default), getattr(state.scenario, name)) for name, (_, default) in defaults().items())
     return [(name, was, value) for name, was, value in pairs if value != was]
 
 

@@ -23,7 +23,7 @@ from inside_deepinfer.facts import KIND_MEANING, Quantity, UserError, digits, lo
 from inside_deepinfer.facts.units import show_decimal
 from inside_deepinfer.figures import theme
 from inside_deepinfer.figures.drawing import draw
-from inside_deepinfer.scenario import make_scenario
+from inside_deepinfer.figures.figure import plain_table
 
 log = logging.getLogger(__name__)
 CACHED_VIEWS = 128  # at most 40 kB each
@@ -120,6 +120,11 @@ def pending(page: Page, now: State) -> str:
 
 
 def _compute(page: Page, now: State, query: str) -> dict[str, Any]:
+    with catalogue.shared(now.scenario, now.preset):
+        return _computed(page, now, query)
+
+
+def _computed(page: Page, now: State, query: str) -> dict[str, Any]:
     slug, given = page.slug, now.arguments()
     if page.prepare:
         prepared, reason = attempt(f"{slug}: prepare", page.prepare, *given, page=page)
@@ -135,12 +140,13 @@ def _compute(page: Page, now: State, query: str) -> dict[str, Any]:
 def _frame(page: Page, now: State, query: str) -> dict[str, Any]:
     """The state itself; a private text is not sent back."""
     given = catalogue.evaluate(page.controls, now.scenario, now.preset)
+    base_currency = state.preset_values(now.preset).get("currency", state.defaults()["currency"][1])
     return dict(
         query=query, preset=now.preset, currency=now.scenario.currency,
         fields={entry.key: now.fields[entry.key] for entry in page.fields if not entry.private},
         controls={name: controls.current(quantity) for name, quantity in given.items()},
         changed=[dict(name=name, label=str(state.parameters()[name].label), text=state.shown(name, value, now.scenario.currency),
-                      was=state.shown(name, base, make_scenario(now.preset).currency), here=name in page.controls)
+                      was=state.shown(name, base, base_currency), here=name in page.controls)
                  for name, base, value in state.differences(now)])
 
 
@@ -196,7 +202,22 @@ def _figure(page: Page, function: Callable[..., Any], given: tuple[Any, ...]) ->
     if figure is None:
         return dict(name=function.__name__.replace("_", "-"), reason=reason)
     meta = figure["layout"].pop("meta")
-    return dict(name=meta["name"], alt=meta["alt"], table=meta["table"], reason="", data=figure["data"], layout=figure["layout"])
+    return dict(name=meta["name"], alt=meta["alt"], table=as_rows(meta["table"]) if page.prepare else None, reason="",
+                data=figure["data"], layout=figure["layout"])
+
+
+def as_rows(table: Any) -> dict[str, Any]:
+    """The table of a drawn figure as columns and rows."""
+    return table if isinstance(table, dict) else plain_table(table)
+
+
+def table(page: Page, now: State, name: str) -> dict[str, Any]:
+    """The numbers behind one figure. Asked for when somebody opens them: they cost as much as the figure."""
+    for function in page.figures if not page.prepare else ():
+        figure, _ = attempt(f"{page.slug}: {function.__name__}", draw, function, *now.arguments(), page=page)
+        if figure is not None and figure["layout"]["meta"]["name"] == name:
+            return as_rows(figure["layout"]["meta"]["table"])
+    raise UserError(f"there is no figure {name!r} on this page")
 
 
 def _blocks(page: Page, given: tuple[Any, ...]) -> list[dict[str, Any]]:

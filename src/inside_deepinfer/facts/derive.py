@@ -85,7 +85,11 @@ def order_of(name: str) -> tuple[str, ...]:
 
 def resolve(names: Iterable[str], given: Mapping[str, Quantity]) -> dict[str, Quantity]:
     """Compute several derived numbers over the same leaves, sharing what they have in common."""
-    known: dict[str, Quantity] = dict(given)
+    return resolve_into(names, dict(given))
+
+
+def resolve_into(names: Iterable[str], known: dict[str, Quantity]) -> dict[str, Quantity]:
+    """As :func:`resolve`; everything computed on the way stays in ``known``, for the next question about the same leaves."""
     for name in names:
         if name in known:
             continue

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import plotly.io as pio
 
-from inside_deepinfer.figures.drawing import go
+from inside_deepinfer.figures.drawing import LightFigure, go
 from inside_deepinfer.figures.theme import DASHES, KIND_MARK, SERIES, colour, template
 
 MAX_TABLE_ROWS = 60
@@ -36,18 +36,23 @@ def finish(figure: go.Figure, *, name: str, alt: str, table: pd.DataFrame, x: st
     """
     if not alt or table.empty:
         raise ValueError(f"figure {name} needs a text alternative and a table")
-    shown = table if len(table) <= MAX_TABLE_ROWS else table.iloc[np.linspace(0, len(table) - 1, MAX_TABLE_ROWS).astype(int)]
-    columns = [shown.iloc[:, number].tolist() for number in range(shown.shape[1])]  # a quarter of the time of itertuples
-    rows = [[_cell(cell) for cell in row] for row in zip(*columns, strict=True)]
     layout = figure.layout
     layout.height = height
-    layout.meta = dict(name=name, alt=alt, table=dict(columns=[str(column) for column in table.columns], rows=rows),
-                       sources=list(sources))
+    later = isinstance(figure, LightFigure)  # then the table waits until somebody asks for it
+    layout.meta = dict(name=name, alt=alt, table=table if later else plain_table(table), sources=list(sources))
     if x:
         layout.xaxis.title.text = x
     if y:
         layout.yaxis.title.text = y
     return figure
+
+
+def plain_table(table: pd.DataFrame) -> dict[str, Any]:
+    """The table behind a figure as columns and rows; a long one is thinned out evenly."""
+    shown = table if len(table) <= MAX_TABLE_ROWS else table.iloc[np.linspace(0, len(table) - 1, MAX_TABLE_ROWS).astype(int)]
+    columns = [shown.iloc[:, number].tolist() for number in range(shown.shape[1])]  # a quarter of the time of itertuples
+    rows = [[_cell(cell) for cell in row] for row in zip(*columns, strict=True)]
+    return dict(columns=[str(column) for column in table.columns], rows=rows)
 
 
 def line(x: Any, y: Any, name: str, order: int = 0, **more: Any) -> go.Scatter:

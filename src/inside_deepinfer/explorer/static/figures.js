@@ -10,6 +10,9 @@ const loaded = () => new Promise((resolve, reject) => {
   script.addEventListener("error", () => reject(new Error("plotly.js did not load")))
 })
 
+const count = (what) => { document.documentElement.dataset[what] = String(Number(document.documentElement.dataset[what] || 0) + 1) }
+const onScreen = (element) => { const box = element.getBoundingClientRect(); return box.top < window.innerHeight && box.bottom > 0 }
+
 export class Figures {
   constructor(page, state) {
     Object.assign(this, { page, state })
@@ -54,12 +57,23 @@ export class Figures {
     return this.draw()
   }
 
+  // what is on the screen first; the rest when that stands, unless something newer has come meanwhile
   async draw() {
     if (!this.figures) return
+    const turn = this.turn = (this.turn || 0) + 1
     let plotly
     try { plotly = await loaded() } catch (error) { plotly = null }
-    await Promise.all(this.slots.map((part, n) => this.one(plotly, part, this.figures[n], this.others?.[n])))
-    document.documentElement.dataset.drawn = String(Number(document.documentElement.dataset.drawn || 0) + 1)
+    const one = (n) => this.one(plotly, this.slots[n], this.figures[n], this.others?.[n])
+    const all = [...this.slots.keys()]
+    const inSight = all.filter((n) => onScreen(this.slots[n].element))
+    await Promise.all(inSight.map(one))
+    count("drawn")
+    for (const n of all.filter((other) => !inSight.includes(other))) {
+      await new Promise((resolve) => { setTimeout(resolve) })
+      if (turn !== this.turn) return
+      await one(n)
+    }
+    count("complete")
   }
 
   one(plotly, part, figure, other) {
@@ -120,17 +134,27 @@ export class Figures {
     return { data, layout }
   }
 
-  fill(part) {
-    if (!part.data.open || !part.figure || part.figure.reason) return
-    const { table, alt } = part.figure
-    part.alt.textContent = alt
+  // the numbers behind a figure, asked for once per state
+  async rows(figure) {
+    figure.table ??= (await this.state.ask({ op: "table", name: figure.name })).table
+    return figure.table
+  }
+
+  async fill(part) {
+    const { figure } = part
+    if (!part.data.open || !figure || figure.reason) return
+    part.alt.textContent = figure.alt
+    let table
+    try { table = await this.rows(figure) } catch (error) { part.table.replaceChildren(h("p", {}, error.message)); return }
+    if (part.figure !== figure) return // something newer came
     part.table.replaceChildren(h("table", {},
       h("thead", {}, h("tr", {}, table.columns.map((title) => h("th", { scope: "col" }, title)))),
       h("tbody", {}, table.rows.map((row) => h("tr", {}, row.map((cell) => h("td", { class: typeof cell === "number" ? "number" : "" }, cellText(cell))))))))
   }
 
-  saveTable({ figure }) {
-    download(`${figure.name}.csv`, csv(figure.table.columns, figure.table.rows), "text/csv")
+  async saveTable({ figure }) {
+    const { columns, rows } = await this.rows(figure)
+    download(`${figure.name}.csv`, csv(columns, rows), "text/csv")
   }
 
   async savePicture({ figure, drawn }) {

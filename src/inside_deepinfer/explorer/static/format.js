@@ -4,9 +4,7 @@ export function digits(value, significant = 4) {
   if (!Number.isFinite(value)) return ""
   if (value === 0) return "0"
   const places = Math.max(significant - 1 - Math.floor(Math.log10(Math.abs(value))), 0)
-  const factor = 10 ** (significant - 1 - Math.floor(Math.log10(Math.abs(value))))
-  const rounded = Math.round(value * factor) / factor
-  return rounded.toLocaleString("en-US", { maximumFractionDigits: Math.min(places, 20) })
+  return value.toLocaleString("en-US", { maximumFractionDigits: Math.min(places, 20) })
 }
 
 const COUNTS = [[1e12, " trillion"], [1e9, " billion"], [1e6, " million"]]

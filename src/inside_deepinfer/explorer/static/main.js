@@ -21,7 +21,7 @@ let current = opening
 const change = (changes) => wire.change(changes)
 const bench = page.fields.length && !inputs ? new Bench(page, { change: ask, copy: copyLink }) : null // a page without a scenario
 const controls = new Controls(bench ? { ...page, fields: [] } : page, change)
-const figures = new Figures(page, { caption })
+const figures = new Figures(page, { caption, ask: (message) => wire.ask(message) })
 const drawer = new Drawer(page)
 const cards = new Cards(page, openChain)
 const blocks = new Blocks(openRow)
