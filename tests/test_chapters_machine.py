@@ -82,6 +82,7 @@ def test_bytes_can_be_printed_as_articles_print_them():
     assert show_as(14.668e9, "B/GPU", "GB") == "14.67 GB"
     assert show_as(551.88e9, "parameter", "billion", ".0f") == "552 billion"
     assert show_as(0.0133, "s", "ms", ".1f") == "13.3 ms"
+    assert show_as(86_400, "s", "h", ".0f") == "24 h" and show_as(90, "s", "min", ".1f") == "1.5 min"
     assert show_as(1.103e12, "B/s", "TB/s", ".1f") == "1.1 TB/s"
     assert [show_decimal(size, "B/token") for size in (890, 70_272, 1_415_040)] == ["890 B/token", "70,272 B/token", "1.415 MB/token"]
     assert in_decimal(5.519e11, "parameter") == "551.9 billion"

@@ -71,4 +71,4 @@ def test_movable_figures():
     moved, rings = figures.error_by_depth(curves, keeps), figures.rings(128)
     assert len(moved.frames) == 2 and [step.label for step in rings.layout.sliders[0].steps] == ["1", "2", "3", "5", "7"]
     assert "132 gives wrong reads, 133 is the shortest clean one" in rings.layout.meta["alt"]
-    assert "64 of 192 out" in figures.rows_and_layers().layout.meta["alt"]
+    assert "64 of 192 out (" in figures.rows_and_layers().layout.meta["alt"]

@@ -78,11 +78,11 @@ def scale(unit: str, wanted: str) -> float | None:
 def show_as(value: Any, unit: str, wanted: str, form: str = ".2f") -> str:
     """A number in the unit that a text names: ``show_as(14.67e9, "B/GPU", "GB")`` is ``14.67 GB``.
 
-    ``wanted`` is the unit before the slash with a decimal prefix (GB, TFLOP), a part of a second (ms), or a word for a
+    ``wanted`` is the unit before the slash with a decimal prefix (GB, TFLOP), a part or multiple of a second (ms, h), or a word for a
     count (billion). An article's 4.31 GB can so be compared without binary units; anything else is a ValueError.
     """
     words = {word.strip(): step for step, word in _COUNTS}
-    times = {name: step for step, name in _TIMES}
+    times = {name: step for step, name in _TIMES} | {"min": SECONDS_PER_HOUR / 60, "h": SECONDS_PER_HOUR, "day": SECONDS_PER_DAY}
     name = unit.partition("/")[0] if wanted.partition("/")[2] == "" else unit
     if wanted in words and name != "B":
         factor: float | None = 1 / words[wanted]

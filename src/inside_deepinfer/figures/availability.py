@@ -59,13 +59,14 @@ def _spares(scenario: Scenario, preset: str, restart: float, scale: tuple[float,
 
 def downtime(scenario: Scenario, preset: str = "published") -> go.Figure:
     """Share of time that an instance does not serve, against its size: restarted with the live cards, or waiting for the card."""
-    eps = np.array([ep for ep in (1, 2, 4, 8, 16, 32, 64, 96, 128, 192, 384)])
+    eps = np.array([4, 8, 16, 32, 64, 96, 128, 192, 384])
     wanted = ("instance_downtime", "instance_downtime_waiting")
     found = catalogue.evaluate(wanted, scenario, preset, ep=eps)
     resized, waiting = (np.asarray(found[name].value) for name in wanted)
     figure = go.Figure([line(eps, 100 * waiting, "waits for the new card", order=1),
                         line(eps, 100 * resized, "restarts with the live cards", order=0)],
-                       dict(xaxis=dict(type="log", tickvals=[1, 8, 64, 128, 384]), yaxis=dict(type="log", exponentformat="power")))
+                       dict(xaxis=dict(type="log", tickvals=[4, 16, 64, 128, 384]),
+                            yaxis=dict(type="log", exponentformat="power", dtick=1)))
     table = pd.DataFrame({"cards of an instance": eps, "restarts with the live cards (%)": 100 * resized,
                           "waits for the new card (%)": 100 * waiting})
     at = int(np.flatnonzero(eps == 64)[0])

@@ -50,7 +50,7 @@ def heat_at(scenario: Scenario, step: int, name: str, top: float | None = None) 
             hovertemplate="GPU %{x}, expert %{customdata}: %{z} tokens %{text}<extra></extra>"))
         traces.append(go.Scatter(
             x=np.arange(gpus), y=np.full(gpus, 0.0), xaxis=f"x{axis}", yaxis=f"y{axis}", mode="text", showlegend=False,
-            text=[f"{share:.2f}" if gpus <= MANY_GPUS else "▼" if share == total.max() else "" for share in total],
+            text=[f"{share:.1f}" if gpus <= MANY_GPUS else "▼" if share == total.max() else "" for share in total],
             textfont=dict(size=11, color=colour("ink")), hovertemplate="GPU %{x}: %{text} of the mean<extra></extra>"))
     most = len(panels[0][0])
     rows = dict(range=[most + 0.5, -0.6], showgrid=False, zeroline=False, tickvals=[1, most], title=dict(text="slots"))

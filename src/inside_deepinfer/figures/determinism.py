@@ -14,6 +14,7 @@ from inside_deepinfer.figures.movable import movable
 from inside_deepinfer.figures.theme import colour
 from inside_deepinfer.numerics.card_bits import FIXED, LIBRARY, bits_table, time_ratio
 
+BATCHES = [1, 4, 16, 64, 256, 1024, 4096]  # ticks
 WAYS = {LIBRARY: ("the card's library", 1), FIXED: ("one order for every batch", 0)}
 
 
@@ -21,15 +22,15 @@ def sums_in_pieces(values: np.ndarray, pieces: Sequence[int], sums: Sequence[flo
     """Float32 sums of one vector, cut into more and more pieces, against the sum in double precision."""
     exact = float(np.asarray(values, dtype=np.float64).sum())
     miss = np.array(sums, dtype=np.float64) - exact
-    figure = go.Figure([go.Scatter(x=np.array(pieces), y=miss, mode="markers", name="float32 sum", showlegend=False,
+    figure = go.Figure([go.Scatter(x=np.array(pieces), y=1e6 * miss, mode="markers", name="float32 sum", showlegend=False,
                                    marker=dict(size=10, color=colour("blue"))),
                         line([min(pieces), max(pieces)], [0, 0], "double precision", order=1, showlegend=False)],
                        dict(xaxis=dict(type="log", tickvals=list(pieces), ticktext=[str(one) for one in pieces])))
     table = pd.DataFrame({"pieces": list(pieces), "sum (float32)": np.array(sums, dtype=float), "minus double precision": miss})
     alt = (f"The same {len(values):,} numbers, summed in {pieces[0]} to {pieces[-1]} pieces, give {len(set(sums))} different float32 "
            f"sums; the largest lies {np.abs(miss).max():.1g} from the sum in double precision.")
-    return finish(figure, name="determinism-sums", alt=alt, table=table, x="pieces that are summed first", y="float32 sum − exact sum",
-                  height=320, sources=("inside-deepinfer",))
+    return finish(figure, name="determinism-sums", alt=alt, table=table, x="pieces that are summed first",
+                  y="float32 sum − exact sum (millionths)", height=320, sources=("inside-deepinfer",))
 
 
 def row_in_batches(changes: np.ndarray, batches: Sequence[int], what: str) -> go.Figure:
@@ -61,7 +62,7 @@ def card_bits(run: str) -> go.Figure:
     changed = bits_table(run)["values_changed"]
     values, card = int(bits_table(run)["values"][LIBRARY].iloc[0]), gpu_run(run, "batch_bits").machine.card
     figure = go.Figure([line(changed.index, changed[way], label, order=order) for way, (label, order) in WAYS.items()],
-                       dict(xaxis=dict(type="log"), yaxis=dict(rangemode="tozero")))
+                       dict(xaxis=dict(type="log", tickvals=BATCHES), yaxis=dict(rangemode="tozero")))
     for trace, symbol in zip(figure.data, ("diamond", "circle"), strict=True):
         trace.mode, trace.marker = "lines+markers", dict(size=9, symbol=symbol)
     first = changed.index[changed[LIBRARY] > 0]
@@ -78,7 +79,7 @@ def card_price(run: str) -> go.Figure:
     ratio, card = time_ratio(run), gpu_run(run, "batch_bits").machine.card
     figure = go.Figure([line(ratio.index, ratio, "fixed order over library", order=0, showlegend=False),
                         line([ratio.index[0], ratio.index[-1]], [1, 1], "as fast as the library", order=1, showlegend=False)],
-                       dict(xaxis=dict(type="log"), yaxis=dict(rangemode="tozero")))
+                       dict(xaxis=dict(type="log", tickvals=BATCHES), yaxis=dict(rangemode="tozero")))
     table = pd.DataFrame({"rows in the batch": ratio.index, "fixed order over library": ratio.to_numpy()})
     alt = (f"{card}: a plain kernel with one order of summation takes {ratio.min():.2f} to {ratio.max():.2f} times as long as the "
            f"library, {ratio.iloc[-1]:.2f} times at {ratio.index[-1]:,} rows.")

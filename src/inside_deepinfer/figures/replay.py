@@ -42,7 +42,8 @@ def rows_and_layers(count: int = 24, layers: int = 8, keep: int = 8, window: int
     layout["xaxis3"]["title"] = dict(text="position in the prompt")
     table = pd.DataFrame(counts, index=[meaning for _, meaning in MARKS.values()]).T.rename_axis("mode").reset_index()
     alt = (f"A toy of {layers} layers, upper half decoder, {count} positions, the last {keep} kept: exact and mask compute every row in "
-           f"every layer; compact leaves {counts['compact'][2]} of {count * layers} out.")
+           f"every layer; compact leaves {counts['compact'][2]} of {count * layers} out "
+           "(full dot: whole window; half dot: window cut at the kept rows; empty: left out).")
     return finish(go.Figure(traces, layout), name="replay-rows", alt=alt, table=table, height=460, sources=SOURCES)
 
 
@@ -63,7 +64,7 @@ def error_by_depth(curves: dict[int, dict[int, np.ndarray]], keeps: Sequence[flo
                                      marker=dict(size=8, color=colour(("blue", "orange", "green")[order]),
                                                  symbol=["circle-open" if value == 0 else "circle" for value in error])))
             first[window] = next((keep for keep, value in zip(keeps, error, strict=True) if value == 0), None)
-        figure = go.Figure(traces, dict(yaxis=dict(type="log", range=[np.log10(floor) - 0.2, 0.3], exponentformat="power")))
+        figure = go.Figure(traces, dict(yaxis=dict(type="log", range=[np.log10(floor) - 0.2, 0.3], exponentformat="power", dtick=1)))
         table = pd.DataFrame({"kept over window": list(keeps)} | {f"window {window}": error for window, error in part.items()})
         at_one = list(keeps).index(1.0)
         exact = "; ".join(f"window {window}: exact " + (f"from {digits(keep, 2)} windows on" if keep else "nowhere in this range")

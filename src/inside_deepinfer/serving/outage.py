@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from inside_deepinfer.facts import InputError, derived, require_between, require_not_negative, require_positive
-from inside_deepinfer.facts.units import DAYS_PER_YEAR, SECONDS_PER_DAY, SECONDS_PER_HOUR
+from inside_deepinfer.facts.units import DAYS_PER_YEAR, HOURS_PER_YEAR, SECONDS_PER_DAY, SECONDS_PER_HOUR
 from inside_deepinfer.serving.availability import InstanceChain, instance_chain, served_share
 
 MINUTES_PER_YEAR = DAYS_PER_YEAR * SECONDS_PER_DAY / 60
@@ -51,6 +51,12 @@ def decode_gpus_from_throughput(prefill_gpus_from_throughput: Any, pd_ratio: Any
 def decode_instances(decode_gpus_from_throughput: Any, ep: Any) -> Any:
     """Whole instances, without spares."""
     return _scalar(np.ceil(np.asarray(decode_gpus_from_throughput) / require_positive("ep", ep)))
+
+
+@derived(label="years between failures of a card", unit="year", formula="1 / (rate * 8760)", uses={"rate": "failure.card_rate"})
+def card_years(rate: Any) -> Any:
+    """Mean; the rate is per hour."""
+    return 1 / (require_positive("failure.card_rate", rate) * HOURS_PER_YEAR)
 
 
 @derived(label="days between failures of an instance", unit="day", formula="1 / instance_failures_per_day")

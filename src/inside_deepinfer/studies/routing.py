@@ -8,7 +8,7 @@ from functools import lru_cache
 import numpy as np
 
 from inside_deepinfer import catalogue
-from inside_deepinfer.facts import InputError, require
+from inside_deepinfer.facts import InputError, NotPossible, require
 from inside_deepinfer.scenario import Scenario
 from inside_deepinfer.serving import expert_balance as eb
 from inside_deepinfer.serving.routing_counts import Split, copies_needed, split, task_loads, tasks
@@ -69,7 +69,8 @@ def run(name: str, scenario: Scenario) -> Run:
 @lru_cache(maxsize=64)
 def _run(name: str, gpus: int, per_gpu: int, window: int, interval: int) -> Run:
     loads = text_loads(name)
-    require(window <= interval, "balance_window", window, f"at most the steps between rebalances, {interval}")
+    if window > interval:
+        raise NotPossible(f"the statistics of {window} steps would be longer than the {interval} steps between two rebalances")
     steps, layers, experts = loads.shape
     copies = copies_needed(experts, gpus, per_gpu)
     placements = [(0, eb.contiguous(layers, experts, gpus, copies))]

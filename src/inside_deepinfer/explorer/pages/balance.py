@@ -21,7 +21,8 @@ def finding(scenario: Scenario, preset: str, fields: Mapping[str, str]) -> str:
     mean = float(run.after[run.moves[0]:].mean())
     cost = float(catalogue.value("imbalance_cost", scenario, preset, imbalance=mean))
     return (f"On {placement.gpus} GPUs with {slots} slots each ({run.copies} copies of 64 experts) the busiest GPU has "
-            f"{run.before[step]:.2f} times the mean at step {step} in the initial layout and {run.after[step]:.2f} with the balancer. "
+            f"{run.before[step]:.2f} times the mean at step {step} in the initial layout and {run.after[step]:.2f} with the balancer, "
+            "all layers together. "
             f"Over the replay it is {mean:.2f} once weights have moved; that ratio would make the counted decode step at "
             f"EP{scenario.ep} {percent(cost)} longer.")
 
@@ -38,7 +39,7 @@ PAGE = Page(
              Number("balance_held_out", label="balanced, later steps of the same task"),
              Number("balance_other_task", label="balanced, but traffic is another task"),
              Number("chance_imbalance", label="by chance alone in decode", beside="eplb.decode_ratio"),
-             Number("imbalance_cost", label="longer decode step through this ratio", show="percent")),
+             Number("imbalance_cost", label="longer decode step at the set ratio", show="percent")),
     figures=(balance.heat_map, balance.replay, balance.cost),
     finding=finding,
     fields=(Field(key=balance.FIELD, label="texts", default=routing.IN_TURN, options=routing.texts(),
