@@ -17,6 +17,7 @@ import nbformat
 import pytest
 import yaml
 from browser import opened, served
+from visitor import running
 
 from inside_deepinfer.facts.store import data_folder
 
@@ -346,3 +347,24 @@ def test_every_page_is_drawn_clean_and_fits(real, chrome, page):
             view.check()
             view.set_theme("dark" if theme == "light" else "light")
             view.check(axe=False)  # the other window has checked these colours, and axe takes most of the time
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("width", [1280, 375])
+def test_a_chapter_opens_its_dashboard_page_in_place(real, chrome, width):
+    with running(real) as (address, _), opened(chrome, f"{address}/notebooks/revenue.html", width=width) as view:
+        page = view.page
+        page.locator(".live-embed summary").first.click()
+        inside = page.frame_locator(".live-frame iframe")
+        inside.locator(".js-plotly-plot .main-svg").first.wait_for()
+        assert inside.locator(".finding").inner_text() and inside.locator("header").is_hidden()
+        # as high as its content, so that nothing scrolls within the chapter
+        page.wait_for_function("""() => { const frame = document.querySelector('.live-frame iframe');
+            const body = frame.contentDocument.body; return Math.abs(frame.clientHeight - body.scrollHeight) < 12; }""")
+        inside.locator("#c-hit_rate-entry").fill("0.8")
+        inside.locator("#c-hit_rate-entry").press("Enter")
+        inside.locator("#c-hit_rate[aria-valuetext='0.8']").wait_for()
+        view.set_theme("dark")
+        page.wait_for_function("document.querySelector('.live-frame iframe').contentDocument.documentElement.dataset.theme === 'dark'")
+        assert inside.locator("#c-hit_rate-entry").input_value() == "0.8"  # another theme loses nothing
+        view.check(axe=False)

@@ -47,7 +47,7 @@
     const open = async () => {
       if (!fold.open || frame.childElementCount) return;
       const health = new URL("/health", link.href);
-      const answer = await fetch(health, {signal: AbortSignal.timeout(1500)}).catch(() => null);
+      const answer = await fetch(health, {signal: AbortSignal.timeout(5000)}).catch(() => null);
       const known = answer?.ok ? (await answer.json().catch(() => ({}))).pages ?? [] : [];
       if (!known.includes(box.dataset.page)) {
         fold.hidden = true;
@@ -60,9 +60,18 @@
       frame.append(inner);
     };
     fold.addEventListener("toggle", open);
-    new MutationObserver(() => { const inner = frame.querySelector("iframe"); if (inner) inner.src = address(); })
-      .observe(document.documentElement, {attributeFilter: ["data-theme"]});
+    // the page in the frame keeps what the reader has changed there
+    new MutationObserver(() => {
+      const inside = frame.querySelector("iframe")?.contentDocument?.documentElement;
+      if (inside) inside.dataset.theme = theme();
+    }).observe(document.documentElement, {attributeFilter: ["data-theme"]});
   }
+  window.addEventListener("message", ({origin, source, data}) => {
+    if (origin !== location.origin || data?.type !== "deepinfer-size" || !(data.height > 0)) return;
+    for (const inner of document.querySelectorAll(".live-frame iframe")) {
+      if (inner.contentWindow === source) inner.style.height = `${Math.ceil(data.height) + 4}px`;
+    }
+  });
 
   // a formula that is wider than the page scrolls; then the keyboard must reach it
   const formulas = [...document.querySelectorAll("div.math")];
