@@ -1,18 +1,16 @@
 """How long a full decode frontier of 1,000 points takes, with its non-dominated filter and its limits.
 
-    python benchmarks/frontier_speed.py [--peer FOLDER]
+    python benchmarks/frontier_speed.py
 
-Prints the median of 21 runs and exits with 1 above the limit of 5 ms. With ``--peer`` it also runs one frontier of NVIDIA's
-aiconfigurator from the environment that ``benchmarks/peers/aiconfigurator.py`` made there, and prints the ratio.
+Prints the median of 21 runs and exits with 1 above the limit of 5 ms. ``benchmarks/peers/aiconfigurator.py`` puts NVIDIA's
+aiconfigurator beside it in one run and prints the ratio.
 """
 
 from __future__ import annotations
 
-import argparse
 import statistics
 import sys
 import time
-from pathlib import Path
 
 import numpy as np
 
@@ -45,16 +43,7 @@ def cold_ms() -> float:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--peer", type=Path, help="folder of the peer's environment")
-    given = parser.parse_args()
     median, busy = median_ms()
     print(f"{BATCHES.size:,} points: median {median:.2f} ms of {RUNS} runs, {busy:.2f} ms of processor time (limit {LIMIT_MS:.0f} ms); "
           f"new scenario {cold_ms():.1f} ms")
-    if given.peer:
-        sys.path.insert(0, str(Path(__file__).parent / "peers"))
-        from aiconfigurator import FRONTIER, run
-
-        seconds, points, _ = run(given.peer, FRONTIER)
-        print(f"aiconfigurator: {points} points in {seconds:.1f} s, {1000 * seconds / median:,.0f} times as long")
     sys.exit(median > LIMIT_MS)

@@ -63,6 +63,7 @@ def generate(path: Path, requests: int) -> None:
 def growth(sizes: list[int], folder: Path) -> None:
     """Requests per second and peak memory as the trace grows."""
     before: dict[str, dict[str, float]] = {}
+    folder.mkdir(parents=True, exist_ok=True)
     for size in sizes:
         path = folder / f"chat-{size}.jsonl"
         if not path.exists():

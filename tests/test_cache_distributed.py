@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gzip
+
 import pytest
 from traces import HAND, line
 
-from inside_deepinfer.cache.distributed import Reading, analyse, analyse_files
+from inside_deepinfer.cache.distributed import Reading, analyse, analyse_files, analyse_several
 from inside_deepinfer.cache.generated_trace import trace_chunks, write_trace
-from inside_deepinfer.cache.reuse import LAST_HALF, Question
+from inside_deepinfer.cache.reuse import LAST_HALF, Definition, Question
 from inside_deepinfer.cache.sampling import Sample
 from inside_deepinfer.cache.trace_format import NotATrace
 from inside_deepinfer.cache.workloads import workload
@@ -22,8 +24,6 @@ def parts(tmp_path_factory):
     folder = tmp_path_factory.mktemp("parts")
     whole = folder / "whole.jsonl.gz"
     write_trace(whole, trace_chunks(workload("chat"), 120, 128))
-    import gzip
-
     lines = gzip.decompress(whole.read_bytes()).splitlines(keepends=True)
     files = []
     for n in range(4):
@@ -37,6 +37,14 @@ def test_joined_parts_equal_the_whole(parts, definition):
     whole, files = parts
     question = Question(definition=definition)
     assert analyse_files(files, question, READING, joined=True).as_json() == analyse(whole, question, READING).as_json()
+
+
+def test_several_questions_in_one_reading_are_answered_like_each_alone(parts):
+    whole, _ = parts
+    questions = [Question(definition=definition) for definition in (Question().definition, LAST_HALF, Definition(rule="v4.1"))]
+    with gzip.open(whole) as upload:  # an open file is read twice for the warm-up
+        together = analyse_several(upload, questions, READING)
+    assert [report.as_json() for report in together] == [analyse(whole, question, READING).as_json() for question in questions]
 
 
 def test_separate_files_add_up(parts):

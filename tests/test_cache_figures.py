@@ -11,12 +11,12 @@ from inside_deepinfer.cache.distributed import Reading, analyse
 from inside_deepinfer.cache.reuse import Question, replay
 from inside_deepinfer.cache.sampling import Sample
 from inside_deepinfer.facts import load_facts
-from inside_deepinfer.figures import cache, cache_erasure, cache_rule, cache_workloads
+from inside_deepinfer.figures import cache, cache_erasure, cache_public, cache_rule, cache_store, cache_workloads
 from inside_deepinfer.figures.drawing import draw
 from inside_deepinfer.scenario import make_scenario
 
 OF_SCENARIO = (cache_rule.break_even, cache_rule.break_even_by_reuse, cache_workloads.retention_by_workload,
-               cache_workloads.retention_gain, cache_erasure.loss_by_parity, cache_erasure.silent_servers)
+               cache_workloads.retention_gain, cache_erasure.loss_by_parity, cache_erasure.silent_servers, cache_store.servers)
 
 
 def check(figure):
@@ -45,6 +45,8 @@ def test_other_figures():
     for kind in ("agents", "chat"):
         check(cache_workloads.what_decides(kind))
     check(cache_workloads.hit_rates_in_the_world())
+    counted = check(cache_public.public_retention())
+    assert "35.0 %" in counted.layout.meta["alt"] and len(counted.data) == 4  # README of the traces: 35.01 % at ten minutes
 
 
 def test_takeaway_figure_shows_the_catalogue_s_numbers():

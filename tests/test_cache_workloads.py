@@ -14,12 +14,14 @@ from inside_deepinfer.cache.workload_sensitivity import MOVES, retention_loss, s
 from inside_deepinfer.cache.workloads import (
     Workload,
     calibrated,
+    calibrated_curve,
     calibrated_requests,
     generate,
     hit_rate,
     hit_tokens,
     on_the_clock,
     workload,
+    written_by_agents,
 )
 from inside_deepinfer.facts import InputError, NotPossible, load_facts
 
@@ -68,6 +70,18 @@ def test_hit_rate_against_retention():
     for bad in (-1, float("nan")):
         with pytest.raises(InputError, match="retention"):
             hit_rate(requests, bad)
+
+
+def test_hits_by_block_size_and_what_is_written():
+    small, usual, large = (calibrated_curve("chat", block) for block in (16, 128, 4096))
+    assert small.at(7) > usual.at(7) > large.at(7)
+    assert usual.at(7) == hit_rate(calibrated_requests("chat"), 7)
+    made = calibrated_requests("chat")
+    written = (made.input_tokens - hit_tokens(made, 7) + made.output_tokens).mean()
+    assert usual.written_per_request(7) == pytest.approx(written)
+    agents = calibrated_curve("agents", 128).written_per_request(3)
+    share = calibrated().agent_share
+    assert written_by_agents(3, 7, 128) == pytest.approx(share * agents / (share * agents + (1 - share) * written))
 
 
 def test_nights_and_weekends():

@@ -162,7 +162,7 @@ RUN = CliRunner()
 
 @pytest.mark.parametrize("figure", [figures.frontier, figures.chunks, figures.bursts, figures.hit_rates],
                          ids=lambda figure: figure.__name__)
-@pytest.mark.parametrize("changes", [{}, {"h": 0.5, "L": 8192}, {"model": "deepseek-v3", "context": 4096}], ids=str)
+@pytest.mark.parametrize("changes", [{}, {"h": 0.5, "L": 8192}, {"model": "deepseek-v3", "c": "gb300", "context": 4096}], ids=str)
 def test_a_figure_stands_for_any_scenario(figure, changes):
     scenario = make_scenario(changes=changes)
     made = figure(scenario)

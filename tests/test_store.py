@@ -41,8 +41,8 @@ def test_a_small_store_by_hand():
     assert store.requests_per_day(1000, out, 90) == 10
     assert store.erasure_overhead(10, 2) == 1.2
     assert store.store_servers(store.store_servers_raw(1200, store.server_raw_bytes(20, 30)), 1.2) == pytest.approx(2.4)
-    assert store.store_servers_for_writes(86_400, 1.2, [40.0, 0.4]) == pytest.approx(3.0)
-    assert store.store_servers_for_reads(80.0, [40.0, 5.0]) == 2.0
+    assert store.store_servers_for_writes(86_400, 1.2, 0.4) == pytest.approx(3.0)
+    assert store.store_servers_for_reads(80.0, 40.0) == 2.0
     assert store.network_per_machine(8, 1.0, 2.0) == 192  # bits
     assert store.kv_transfer_time(50e9, 400, 8) == pytest.approx(8.0)  # one GPU of eight has 50 Gbit/s
 
@@ -118,3 +118,21 @@ def test_the_stated_capacity_is_a_hundred_pebibytes():
 def test_impossible_stores_are_errors(wrong):
     with pytest.raises(InputError, match="allowed is"):
         wrong()
+
+
+def test_servers_that_each_demand_asks_for():
+    """By hand: 200 bytes in servers of 10 with 10+2 are 24 servers, 3 days of 30 bytes are 10.8."""
+    assert store.store_servers_for_retention(90.0, 1.2, 10.0) == pytest.approx(10.8)
+    assert store.store_over_retention(200.0, 50.0) == 4
+    assert store.store_binding(24.0, 30.0, 2.0) == "reads"
+    assert store.store_binding(np.array([24.0, 1.0]), np.array([3.0, 2.0]), 2.5).tolist() == ["capacity", "writes"]
+    assert store.network_use(200e9, 400) == 0.5
+    assert catalogue.value("store_binding") == "capacity"
+    assert catalogue.value("network_use") == pytest.approx(167.5 / 400, rel=1e-3)
+    assert catalogue.value("store_years_to_loss") == pytest.approx(1 / catalogue.value("store_loss_per_year"), rel=1e-5)
+
+
+def test_block_size_moves_the_longest_hit():
+    np.testing.assert_array_equal(store.longest_hit(1000, np.array([128, 512, 1024]), 134), [768, 512, 0])
+    assert catalogue.value("longest_hit", block_tokens=1024) == 76_800 // 1024 * 1024
+    assert catalogue.value("state_missing_loss", block_tokens=770) == pytest.approx(0.01)

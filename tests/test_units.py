@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inside_deepinfer.facts import digits, percent, show
-from inside_deepinfer.facts.units import unit_text
+from inside_deepinfer.facts.units import span, unit_text
 
 SHOWN = [
     # whole numbers of the book keep their digits: nobody wants 332,900 for 38 * 24 * 365
@@ -102,3 +102,8 @@ def test_percent():
 
 def test_unit_text():
     assert (unit_text("token/(s*GPU)"), unit_text("ratio"), unit_text("")) == ("token/(s·GPU)", "", "")
+
+
+def test_span():
+    shown = [span(seconds) for seconds in (0.25, 59, 60, 3600, 5400, 86_400, 259_200, float("inf"))]
+    assert shown == ["250 ms", "59 s", "1 min", "1 h", "1.5 h", "1 d", "3 d", "no limit"]

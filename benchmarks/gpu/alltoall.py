@@ -11,8 +11,9 @@ torch = rig.load_torch()
 def main() -> None:
     import torch.distributed as dist
 
-    rank = int(os.environ["RANK"])
+    rank, out = int(os.environ["RANK"]), rig.arguments(__doc__)
     torch.cuda.set_device(rank)
+    rig.need_memory(torch, 2 * rig.GIB)
     dist.init_process_group("nccl")
     world = dist.get_world_size()
     rows = []
@@ -25,7 +26,7 @@ def main() -> None:
                             inner=max(1, min(50, 2**26 // size)), warm_up=5)
         rows.append({"bytes": size, "cards": world, "bytes_to_others": size * (world - 1) // world, **timed})
     if rank == 0:
-        rig.write(rig.arguments(__doc__), "alltoall", torch, rows, "bytes_to_others leave each card, one direction")
+        rig.write(out, "alltoall", torch, rows, "bytes_to_others leave each card, one direction")
     dist.destroy_process_group()
 
 

@@ -35,6 +35,7 @@ def invariant(x, w):
 
 def main() -> None:
     out = rig.arguments(__doc__)
+    rig.need_memory(torch, rig.GIB)
     w = torch.randn(HIDDEN, WIDTH, device="cuda", dtype=torch.bfloat16).mul_(HIDDEN**-0.5)
     pool = torch.randn(4096, HIDDEN, device="cuda", dtype=torch.bfloat16)
     alone = {"library": pool[:1] @ w, "fixed order": invariant(pool[:1], w)}

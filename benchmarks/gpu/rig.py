@@ -15,12 +15,21 @@ from typing import Any
 GIB = 2**30
 
 
+def in_one_line(kind: type[BaseException], error: BaseException, trace: Any) -> None:
+    """What a script prints where it fails: memory, a product that the library or the card lacks, a folder that cannot be written."""
+    if issubclass(kind, KeyboardInterrupt):
+        sys.__excepthook__(kind, error, trace)
+        return
+    print(f"{Path(sys.argv[0]).stem}: {kind.__name__}: {' '.join(str(error).split())[:300]}; nothing was written.", file=sys.stderr)
+
+
 def load_torch() -> Any:
     """PyTorch with a usable GPU, or one clear line."""
+    sys.excepthook = in_one_line
     try:
         import torch
-    except ImportError:
-        sys.exit("PyTorch is not installed here; these measurements need it (and an NVIDIA GPU).")
+    except (ImportError, OSError):  # the second where a library that it is linked to is missing
+        sys.exit("PyTorch is not installed here, or cannot be loaded; these measurements need it (and an NVIDIA GPU).")
     if not torch.cuda.is_available():
         sys.exit("PyTorch sees no NVIDIA GPU here; nothing was measured.")
     torch.manual_seed(1)
@@ -103,6 +112,7 @@ def write(out: Path, what: str, torch: Any, rows: list[dict[str, Any]], note: st
     """One JSON file per measurement; an existing file is never overwritten by a failed run (written aside, then moved)."""
     out.mkdir(parents=True, exist_ok=True)
     target = out / f"{what}.json"
+    check_target(target, torch.cuda.get_device_properties(0).name)
     content = {"measurement": what, "date": datetime.date.today().isoformat(), "machine": machine(torch),
                "clocks_after": clocks(), "note": note, "rows": rows}
     aside = target.with_suffix(".part")
@@ -112,8 +122,23 @@ def write(out: Path, what: str, torch: Any, rows: list[dict[str, Any]], note: st
     return target
 
 
+def check_target(target: Path, card: str = "") -> None:
+    """Stop where something else than an earlier result of this script (on this card) would be overwritten."""
+    if not target.exists():
+        return
+    try:
+        there = json.loads(target.read_text(encoding="utf-8"))
+        measurement, other = there["measurement"], there["machine"]["card"]
+    except (OSError, ValueError, LookupError, TypeError):
+        sys.exit(f"{target} is there and is no result of these scripts; nothing was overwritten.")
+    if measurement != target.stem or (card and other != card):
+        sys.exit(f"{target} is there and holds {measurement} of {other}; nothing was overwritten.")
+
+
 def arguments(doc: str) -> Path:
-    """The one option of every script: where the result goes."""
+    """The one option of every script: where the result goes; a file in the way is said before anything is measured."""
     parser = argparse.ArgumentParser(description=doc)
     parser.add_argument("--out", type=Path, required=True, help="folder for the result file")
-    return parser.parse_args().out
+    out = parser.parse_args().out
+    check_target(out / f"{Path(sys.argv[0]).stem}.json")
+    return out

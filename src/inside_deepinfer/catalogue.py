@@ -21,6 +21,8 @@ MODULES = (
     "inside_deepinfer.model.kv",
     "inside_deepinfer.model.flops",
     "inside_deepinfer.serving.cards",
+    "inside_deepinfer.serving.efficiencies",
+    "inside_deepinfer.serving.measured_numbers",
     "inside_deepinfer.serving.hbm",
     "inside_deepinfer.serving.kv_reads",
     "inside_deepinfer.serving.links",
@@ -36,6 +38,7 @@ MODULES = (
     "inside_deepinfer.serving.article",
     "inside_deepinfer.serving.decode_frontier",
     "inside_deepinfer.serving.decode_band",
+    "inside_deepinfer.serving.feasible",
     "inside_deepinfer.serving.prefill_frontier",
     "inside_deepinfer.serving.speculation",
     "inside_deepinfer.serving.proof",
@@ -77,6 +80,12 @@ def shared(scenario: Scenario, preset: str) -> Iterator[None]:
         yield
     finally:
         _SHARED.reset(token)
+
+
+def known_numbers(scenario: Scenario, preset: str) -> dict[str, Quantity] | None:
+    """All that was computed of this scenario within :func:`shared`; None outside, or for another one."""
+    now = _SHARED.get()
+    return now[3] if now is not None and now[0] is scenario and now[1] == preset else None
 
 
 def evaluate(wanted: Iterable[str], scenario: Scenario | None = None, preset: str = "published",

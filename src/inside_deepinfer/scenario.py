@@ -99,7 +99,8 @@ class Scenario(param.Parameterized):
     store_per_gpu = FactNumber("storage.per_gpu", key="sg", unit="B/GPU", group="store", bounds=(1e9, 1e15), step=1e9, log=True,
                                label="KV store per GPU", doc="Logical KV store capacity per GPU of the cluster.")
     retention_days = FactNumber("storage.retention_agent", key="rd", unit="day", group="store", bounds=(0.01, 365.0), step=0.5,
-                                label="days kept", doc="How long the store keeps what it was given.")
+                                label="days kept (agents)",
+                                doc="How long the store keeps what agent traffic gave it, and all traffic where one retention is meant.")
     retention_chat_days = FactNumber("storage.retention_chat", key="rc", unit="day", group="store", bounds=(0.01, 365.0),
                                      step=0.5, label="days that chat is kept",
                                      doc="How long the store keeps what chat traffic gave it.")
@@ -114,6 +115,13 @@ class Scenario(param.Parameterized):
                               label="data shards", doc="Shards of a stripe that hold data.")
     parity_shards = FactInteger("storage.parity_shards", key="ps", unit="shard", group="store", bounds=(0, 16), step=1,
                                 label="parity shards", doc="Further shards; any that many may be lost.")
+    server_read_speed = FactNumber("storage.server_read", key="sr", unit="B/(s*server)", group="store", bounds=(1e8, 1e12), step=1e8,
+                                   log=True, label="read speed of a store server", doc="Bytes per second that one store server reads.")
+    server_write_speed = FactNumber("storage.server_write", key="sw", unit="B/(s*server)", group="store", bounds=(1e8, 1e12), step=1e8,
+                                    log=True, label="write speed of a store server",
+                                    doc="Bytes per second that one store server writes, parity included.")
+    block_tokens = FactInteger("engine.block_tokens", key="bt", unit="token", group="store", bounds=(16, 8192), step=16, log=True,
+                               label="tokens per block", doc="Hits count in whole blocks of so many tokens.")
     price_hit = FactNumber("price.v41.cny.hit", key="ph", unit="price/Mtoken", group="prices", bounds=(0.0, 100.0), step=0.001,
                            label="price of a cached input token", doc="Per million tokens, in the currency of the scenario.")
     price_miss = FactNumber("price.v41.cny.miss", key="pm", unit="price/Mtoken", group="prices", bounds=(0.0, 1000.0), step=0.01,
@@ -138,6 +146,11 @@ class Scenario(param.Parameterized):
                        doc="Which model shape in data/models is counted.")
     card = FactChoice("scenario.card", key="c", objects=sorted(load_facts().cards), group="machine", label="card",
                       doc="Which accelerator card in data/hardware is used.")
+    efficiencies = FactChoice("scenario.efficiencies", key="ef", objects=["datasheet", "measured"], group="machine",
+                              label="efficiencies",
+                              doc="What of the datasheet's peaks is reached. datasheet: the peaks times the shares that we assume. "
+                                  "measured: the peaks times the shares that an H200 reached when we measured it, carried over to "
+                                  "other cards until somebody measures them.")
     ep = FactInteger("scenario.ep", key="ep", unit="GPU", group="machine", bounds=(1, 384), step=1, label="expert parallelism",
                      doc="Over how many GPUs the routed experts of a layer are spread.")
     redundant_experts = FactInteger("scenario.redundant_experts", key="re", unit="expert/GPU", group="machine", bounds=(0, 16),

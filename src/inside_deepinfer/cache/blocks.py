@@ -77,7 +77,7 @@ def longest_hit_rate(longest_hit: Any, input_tokens: Any) -> Any:
 
 
 @derived(label="share of the prompt lost where the window state is missing", unit="ratio", formula="block / input_tokens",
-         uses={"block": "engine.block_tokens"})
+         uses={"block": "block_tokens"})
 def state_missing_loss(block: Any, input_tokens: Any) -> Any:
     """Prefill starts one block earlier when the sliding-window state of the hit is gone."""
     return block / require_positive("input_tokens", input_tokens)

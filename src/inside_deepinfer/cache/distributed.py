@@ -8,7 +8,7 @@ who added them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -42,17 +42,26 @@ class Reading:
 
 def analyse(source: Path | str | BinaryIO, question: Question, reading: Reading, progress: Progress | None = None,
             name: str = "") -> Report:
-    """Play one file. With a warm-up a path is read twice, the first time to count; an open file is held in memory."""
+    """Play one file. With a warm-up it is read twice, the first time to count."""
+    return analyse_several(source, [question], reading, progress, name)[0]
+
+
+def analyse_several(source: Path | str | BinaryIO, questions: Sequence[Question], reading: Reading,
+                    progress: Progress | None = None, name: str = "") -> list[Report]:
+    """Play one file through several caches at once, so that it is read and checked once.
+
+    Args:
+        source: a path, or an open binary file, which must be seekable if a question has a warm-up.
+        questions: what is asked, each of a cache of its own.
+    """
+    requests = 0
+    if any(question.definition.warm_up for question in questions):
+        requests = sum(chunk.requests for chunk in reading.open(source, name=name))
+        if not isinstance(source, (str, Path)):
+            source.seek(0)
     reader = reading.open(source, progress, name)
-    chunks: Any = reader
-    measured_from = 0
-    if question.definition.warm_up:
-        if isinstance(source, (str, Path)):
-            measured_from = int(sum(chunk.requests for chunk in reading.open(source)) * question.definition.warm_up)
-        else:
-            chunks = list(reader)
-            measured_from = int(sum(chunk.requests for chunk in chunks) * question.definition.warm_up)
-    return _play(chunks, question, lambda: reader.block_tokens, reading.kv_bytes, measured_from, reader.damage)
+    from_ = [int(requests * question.definition.warm_up) for question in questions]
+    return _play(reader, questions, lambda: reader.block_tokens, reading.kv_bytes, from_, reader.damage)
 
 
 def analyse_files(files: Sequence[Path | str], question: Question, reading: Reading, *, joined: bool = False,
@@ -124,20 +133,22 @@ def _joined(files: list[str], question: Question, reading: Reading, spread: Spre
     measured_from = 0
     if question.definition.warm_up:
         measured_from = int(sum(chunk.requests for chunk in in_order()) * question.definition.warm_up)
-    report = _play(in_order(), question, lambda: block, reading.kv_bytes, measured_from, None)
+    [report] = _play(in_order(), [question], lambda: block, reading.kv_bytes, [measured_from], None)
     return replace(report, damage=damage)
 
 
-def _play(chunks: Any, question: Question, block: Callable[[], int | None], kv_bytes: float, measured_from: int,
-          damage: Damage | None) -> Report:
-    player: Replay | None = None
+def _play(chunks: Iterable[Chunk], questions: Sequence[Question], block: Callable[[], int | None], kv_bytes: float,
+          measured_from: Sequence[int], damage: Damage | None) -> list[Report]:
+    players: list[Replay] = []
     for chunk in chunks:
-        if player is None:  # the block size is known once the first chunk was read
-            player = Replay(question, block() or 1, kv_bytes, measured_from)
-        player.add(chunk)
-    assert player is not None  # a reader without requests has raised
-    player.report.damage = damage
-    return player.report
+        if not players:  # the block size is known once the first chunk was read
+            players = [Replay(question, block() or 1, kv_bytes, first) for question, first in zip(questions, measured_from, strict=True)]
+        for player in players:
+            player.add(chunk)
+    assert players  # a reader without requests has raised
+    for player in players:
+        player.report.damage = damage
+    return [player.report for player in players]
 
 
 @contextmanager

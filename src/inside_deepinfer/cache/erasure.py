@@ -50,15 +50,16 @@ def shard_loss_rate(disk_failures: Any, server_failures: Any) -> Any:
 
 @derived(label="time to rebuild a lost server", unit="s", words=True,
          formula="the slower of reading data_shards times its bytes and writing them, at repair_share of all servers' speed",
-         uses={"server_speed": "storage.server_spec", "repair_share": "storage.repair_share"})
-def server_rebuild_time(server_raw_bytes: Any, data_shards: Any, store_servers: Any, server_speed: Any, repair_share: Any) -> Any:
+         uses={"repair_share": "storage.repair_share"})
+def server_rebuild_time(server_raw_bytes: Any, data_shards: Any, store_servers: Any, server_read_speed: Any, server_write_speed: Any,
+                        repair_share: Any) -> Any:
     """Every surviving server helps; a server that was full is rebuilt from k shards per lost shard."""
     others = np.asarray(store_servers, dtype=float) - 1
     if np.any(others < 1):
         raise NotPossible(f"a store of {np.min(store_servers):.2g} servers cannot rebuild one of them from the others")
     share = require_between("repair_share", repair_share, 1e-6, 1.0)
-    reading = server_raw_bytes * np.asarray(data_shards) / (others * server_speed[0] * share)
-    return np.maximum(reading, server_raw_bytes / (others * server_speed[1] * share))
+    reading = server_raw_bytes * np.asarray(data_shards) / (others * server_read_speed * share)
+    return np.maximum(reading, server_raw_bytes / (others * server_write_speed * share))
 
 
 @derived(label="time until a lost server is whole again", unit="s", formula="repair_delay + server_rebuild_time",
@@ -88,6 +89,12 @@ def store_loss_per_year(store_groups: Any, stripe_years_to_loss: Any) -> Any:
     """Some group of drives loses more shards than it has parity. What is lost is computed again when asked for."""
     return -np.expm1(-require_positive("store_groups", store_groups) / require_positive("stripe_years_to_loss",
                                                                                      stripe_years_to_loss))
+
+
+@derived(label="mean years until the store loses a group of drives", unit="year", formula="stripe_years_to_loss / store_groups")
+def store_years_to_loss(stripe_years_to_loss: Any, store_groups: Any) -> Any:
+    """The same as :func:`store_loss_per_year` in years: groups fail independently."""
+    return stripe_years_to_loss / require_positive("store_groups", store_groups)
 
 
 @derived(label="share of blocks that cannot be read now", unit="ratio", words=True,

@@ -128,30 +128,56 @@ def store_read_load(prefill_gpus_from_throughput: Any, cached_read_per_prefill_g
     return prefill_gpus_from_throughput * cached_read_per_prefill_gpu
 
 
-@derived(label="store servers that reads ask for", unit="server", formula="store_read_load / server_speed[0]",
-         uses={"server_speed": "storage.server_spec"})
-def store_servers_for_reads(store_read_load: Any, server_speed: Any) -> Any:
+@derived(label="store servers that reads ask for", unit="server", formula="store_read_load / server_read_speed")
+def store_servers_for_reads(store_read_load: Any, server_read_speed: Any) -> Any:
     """At the stated read speed of a server (claim storage.server_spec: read, write)."""
-    return store_read_load / require_positive("read speed of a server", server_speed[0])
+    return store_read_load / require_positive("server_read_speed", server_read_speed)
 
 
 @derived(label="store servers that writes ask for", unit="server",
-         formula="stored_bytes_per_day / 86400 * erasure_overhead / server_speed[1]",
-         uses={"server_speed": "storage.server_spec"})
-def store_servers_for_writes(stored_bytes_per_day: Any, erasure_overhead: Any, server_speed: Any) -> Any:
+         formula="stored_bytes_per_day / 86400 * erasure_overhead / server_write_speed")
+def store_servers_for_writes(stored_bytes_per_day: Any, erasure_overhead: Any, server_write_speed: Any) -> Any:
     """At the stated write speed of a server, parity written too."""
-    return stored_bytes_per_day / SECONDS_PER_DAY * erasure_overhead \
-        / require_positive("write speed of a server", server_speed[1])
+    return stored_bytes_per_day / SECONDS_PER_DAY * erasure_overhead / require_positive("server_write_speed", server_write_speed)
+
+
+@derived(label="store servers that the retention asks for", unit="server",
+         formula="store_bytes_for_retention * erasure_overhead / server_raw_bytes")
+def store_servers_for_retention(store_bytes_for_retention: Any, erasure_overhead: Any, server_raw_bytes: Any) -> Any:
+    """Servers whose drives hold what one cluster writes within the retention, parity included."""
+    return store_bytes_for_retention * erasure_overhead / require_positive("server_raw_bytes", server_raw_bytes)
+
+
+@derived(label="store over what the retention asks for", unit="ratio", formula="store_capacity / store_bytes_for_retention")
+def store_over_retention(store_capacity: Any, store_bytes_for_retention: Any) -> Any:
+    """How many times over one cluster's retention fits into the store."""
+    return store_capacity / require_positive("store_bytes_for_retention", store_bytes_for_retention)
+
+
+@derived(label="what decides the number of store servers", unit="", words=True,
+         formula="the largest of store_servers, store_servers_for_reads and store_servers_for_writes")
+def store_binding(store_servers: Any, store_servers_for_reads: Any, store_servers_for_writes: Any) -> Any:
+    """``capacity``, ``reads`` or ``writes``: a store needs the servers of the largest of the three."""
+    asked = np.stack(np.broadcast_arrays(store_servers, store_servers_for_reads, store_servers_for_writes))
+    found = np.array(["capacity", "reads", "writes"])[asked.argmax(axis=0)]
+    return found if found.ndim else str(found)
+
+
+@derived(label="planned network that cache reads and hand-over fill", unit="ratio", formula="network_per_machine / (planned_network * 1e9)",
+         uses={"planned_network": "fleet.network"})
+def network_use(network_per_machine: Any, planned_network: Any) -> Any:
+    """Both directions added, against the plan of claim fleet.network (Gbit/s per machine)."""
+    return network_per_machine / (require_positive("planned_network", planned_network) * 1e9)
 
 
 @derived(label="prompt tokens that can hit at most", unit="token", words=True,
          formula="largest multiple of block that is at most input_tokens - suffix, never below 0",
-         uses={"block": "engine.block_tokens", "suffix": "engine.usable_suffix"})
+         uses={"block": "block_tokens", "suffix": "engine.usable_suffix"})
 def longest_hit(input_tokens: Any, block: Any, suffix: Any) -> Any:
     """The block rule: whole blocks only, and the last ``suffix`` tokens are always computed. 76,800 of 77,000."""
     require_positive("input_tokens", input_tokens)
-    blocks = np.maximum(0, (np.asarray(input_tokens) - suffix) // block)
-    return blocks * block if np.ndim(input_tokens) else int(blocks) * int(block)
+    hit = np.maximum(0, (np.asarray(input_tokens) - suffix) // require_positive("block", block)) * np.asarray(block)
+    return hit if hit.ndim else int(hit)
 
 
 @derived(label="prompt tokens before the suffix that is always computed", unit="token", formula="input_tokens - suffix",

@@ -12,7 +12,7 @@ from inside_deepinfer.facts import UserError
 
 MAX_LINE = 16 * 2**20
 MAX_EXPANSION = 200  # times; JSON lines of ids expand 3 to 20 times
-_FREE_EXPANSION = 64 * 2**20  # bytes that may always come out
+_FREE_EXPANSION = 64 * 2**20  # bytes that may always come out; an eighth of the limit where there is one
 _BLOCK = 4 * 2**20
 _MANY_LINES, _SHORTEST = 10_000, 4  # that many lines of fewer bytes on average hold no requests
 _KNOWN = ((b"PK\x03\x04", "a zip archive"), (b"\x89PNG", "a PNG image"), (b"\xff\xd8\xff", "a JPEG image"), (b"%PDF", "a PDF"),
@@ -48,13 +48,14 @@ class Lines:
         start = counted.peek(16)
         stream: Any = gzip.GzipFile(fileobj=counted, mode="rb") if start[:2] == b"\x1f\x8b" else counted
         packed, total, rest, first = stream is not counted, 0, b"", True
+        free = _FREE_EXPANSION if self._max_bytes is None else min(_FREE_EXPANSION, self._max_bytes // 8)
         while True:
             try:
                 block = stream.read(_BLOCK)
             except (EOFError, zlib.error, gzip.BadGzipFile) as error:
                 raise NotATrace(f"{self.name}: the compressed data are damaged after {total:,} bytes of text ({error})") from None
             total += len(block)
-            if packed and total > _FREE_EXPANSION + MAX_EXPANSION * counted.count:
+            if packed and total > free + MAX_EXPANSION * counted.count:
                 raise NotATrace(f"{self.name} expands more than {MAX_EXPANSION} times: no trace does, so reading stopped")
             if self._max_bytes is not None and total > self._max_bytes:
                 raise NotATrace(f"{self.name} is larger than the {self._max_bytes:,} bytes that are allowed here")

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from inside_deepinfer.cache.blocks import apply_rule, grain, longest_input, suffix
+from inside_deepinfer.cache.hit_curve import HitCurve, curve_of
 from inside_deepinfer.cache.last_touch import mix
 from inside_deepinfer.facts import InputError, NotPossible, load_facts, require_positive
 from inside_deepinfer.facts.units import DAYS_PER_WEEK, SECONDS_PER_DAY, SECONDS_PER_HOUR
@@ -144,16 +145,7 @@ def hit_tokens(requests: Requests, retention_days: float) -> np.ndarray:
 
 def hit_rate(requests: Requests, retention_days: Any) -> Any:
     """Hit rate in tokens for one retention or an array of them (infinite allowed), for all of them in one pass over the gaps."""
-    days = np.asarray(retention_days, dtype=float)
-    if not np.all(days >= 0):
-        raise InputError("retention_days", retention_days, "0 or more days")
-    least = apply_rule(requests.shared, requests.input_tokens, grain(), suffix())
-    most = apply_rule(np.maximum(requests.known, requests.shared), requests.input_tokens, grain(), suffix())
-    order = np.argsort(requests.gap)
-    kept = np.searchsorted(requests.gap[order], np.minimum(days * SECONDS_PER_DAY, np.finfo(float).max), side="right")
-    gained = np.concatenate([[0], np.cumsum((most - least)[order])])[kept]
-    rates = np.where(days > 0, least.sum() + gained, 0) / requests.input_tokens.sum()
-    return rates if rates.ndim else float(rates)
+    return curve_of(requests, grain()).at(retention_days)
 
 
 @dataclass(frozen=True)
@@ -212,6 +204,20 @@ def calibrated_requests(name: str, sessions: int = SESSIONS) -> Requests:
     if name not in ("agents", "chat"):
         raise InputError("workload", name, "agents or chat")
     return generate(calibrated().workloads[name], sessions)
+
+
+@lru_cache(maxsize=64)
+def calibrated_curve(name: str, block: int) -> HitCurve:
+    """Hit rate of the calibrated ``agents`` or ``chat`` at any retention, for one block size."""
+    return curve_of(calibrated_requests(name), block)
+
+
+def written_by_agents(agent_days: float, chat_days: float, block: int) -> float:
+    """Share of all tokens written to the store that agents write, when they are kept ``agent_days`` and chat ``chat_days``."""
+    share = calibrated().agent_share
+    agents = share * calibrated_curve("agents", block).written_per_request(agent_days)
+    chat = (1 - share) * calibrated_curve("chat", block).written_per_request(chat_days)
+    return agents / (agents + chat)
 
 
 def _means(requests: Requests, retention_days: float) -> np.ndarray:

@@ -76,7 +76,13 @@ def prefill(scenario: Any, preset: str) -> dict[str, Any]:
     names = ("load_at_mean_target", "load_at_p99_target", "throughput_within_targets", "prefill_error")
     targets = {name: float(quantity.value) for name, quantity in catalogue.evaluate(names, scenario, preset).items()}
     mean, tail = prefill_curves.targets()
+    try:
+        waits = catalogue.evaluate(("first_token_mean", "first_token_p99"), scenario, preset)
+        here, notice = {name: float(quantity.value) for name, quantity in waits.items()}, ""
+    except NotPossible as error:
+        here, notice = {}, str(error)
     return {"phase": "prefill", "preset": preset, "capacity": curve.capacity, "points": points,
+            "operating_point": {"load": scenario.prefill_load} | here, "notice": notice,
             "targets": {"ttft_mean": mean, "ttft_p99": tail} | targets,
             "units": {"new_per_gpu": "token/(s*GPU), new tokens", "cached_per_gpu": "token/(s*GPU), cached tokens counted",
                       "ttft_mean": "s", "ttft_p99": "s"}}

@@ -110,22 +110,22 @@ def _print_words(report: Report) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from inside_deepinfer.facts.units import digits, percent, show
+    from inside_deepinfer.facts.units import digits, percent, show, span
 
     way = ", ".join(f"{percent(report.hit_rate(weight), 2)} of {weight}" for weight in ("tokens", "blocks", "requests"))
-    print(f"{report.requests_seen:,} requests over {_span(report.seconds)}, {digits(report.mean_input_tokens)} input tokens on "
+    print(f"{report.requests_seen:,} requests over {span(report.seconds)}, {digits(report.mean_input_tokens)} input tokens on "
           f"average, blocks of {report.block_tokens} tokens, {digits(report.kv_bytes)} B of KV per token")
     print(f"hit rate without limits: {way}")
     print(f"definition: {report.definition}")
     print(f"distinct blocks: {report.distinct_blocks / report.sample.used_rate:,.0f}; reuse within: "
-          + (", ".join(f"{percent(share, 0)} {_span(seconds)}" for share, seconds in report.reuse_quantiles().items()) or "none"))
+          + (", ".join(f"{percent(share, 0)} {span(seconds)}" for share, seconds in report.reuse_quantiles().items()) or "none"))
     if report.damage and report.damage.lines:
         print(f"damaged lines left out: {report.damage.lines:,} of {report.damage.read:,} ({report.damage})")
     error = not report.sample.full
     if error:
         print(f"sampled: {percent(report.sample.used_rate, 3)} of the blocks; the error is three standard errors")
     for title, keys, rates, bounds in (
-            ("retention", [_span(seconds) for seconds in report.retentions], report.at_retentions(), report.retention_error()),
+            ("retention", [span(seconds) for seconds in report.retentions], report.at_retentions(), report.retention_error()),
             ("capacity", [show(size, "B") for size in report.capacities], report.at_capacities(), report.capacity_error())):
         table = Table(title=None)
         table.add_column(title, justify="right")
@@ -135,18 +135,6 @@ def _print_words(report: Report) -> None:
         for key, rate, bound in zip(keys, rates, bounds, strict=True):
             table.add_row(key, percent(rate, 2), *([f"± {percent(bound, 2)}"] if error else []))
         Console().print(table)
-
-
-def _span(seconds: float) -> str:
-    """A time span in the largest unit it fills."""
-    from inside_deepinfer.facts.units import digits, show
-
-    if seconds == float("inf"):
-        return "no limit"
-    for unit, length in (("d", 86_400), ("h", 3600), ("min", 60)):
-        if seconds >= length:
-            return f"{digits(seconds / length)} {unit}"
-    return show(seconds, "s")
 
 
 def _write_figures(report: Report, path: Path) -> None:

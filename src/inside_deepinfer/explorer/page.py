@@ -163,6 +163,35 @@ Body = Callable[..., Sequence[Block]]
 
 
 @dataclass(frozen=True)
+class FileAnswer:
+    """What a page says about a reader's file: blocks as in a page's body, and figures."""
+
+    blocks: Sequence[Block]
+    figures: Sequence[FigureFunction]  # without arguments
+
+
+@dataclass(frozen=True)
+class Upload:
+    """A file of the reader's own. A process of its own reads it and ends with the answer; it is kept nowhere.
+
+    Attributes:
+        title: heading of its part of the page.
+        label: name of the input.
+        doc: what kind of file, and how large; said before one is chosen.
+        accept: endings that the browser's dialog offers.
+        max_bytes: largest file as it is sent.
+        read: ``(open file, scenario, preset) -> FileAnswer``; raises a UserError with one clear sentence for anything else.
+    """
+
+    title: str
+    label: str
+    doc: str
+    accept: tuple[str, ...]
+    max_bytes: int
+    read: Callable[..., FileAnswer]
+
+
+@dataclass(frozen=True)
 class Page:
     """One question, at most three controls, a few numbers, one to three figures, one sentence.
 
@@ -182,6 +211,7 @@ class Page:
         prepare: ``(scenario, preset, fields) -> anything``: work that finding, figures and body share; they get its result in the
             place of the fields. It runs in a thread beside the server's loop, its results are not kept, and where it raises, the
             whole result says why.
+        upload: a file of the reader's own that the page answers, below everything else.
         ready: False keeps the page out of the navigation.
     """
 
@@ -198,6 +228,7 @@ class Page:
     fields: tuple[Field, ...] = ()
     examples: tuple[Example, ...] = ()
     prepare: Callable[..., Any] | None = None
+    upload: Upload | None = None
     ready: bool = True
 
     def __post_init__(self) -> None:

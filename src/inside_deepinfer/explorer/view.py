@@ -71,9 +71,14 @@ def static(slug: str) -> dict[str, Any]:
                      max_length=entry.max_length, about={option: list(about) for option, about in entry.about.items()},
                      private=entry.private, max_bytes=entry.max_bytes, value=entry.default) for entry in page.fields],
         examples=[dict(label=example.label, doc=example.doc, values=dict(example.values)) for example in page.examples],
-        kinds=KIND_MEANING, marks={kind: list(mark) for kind, mark in theme.KIND_MARK.items()}, palette=theme.PALETTE,
+        upload=_upload(page), kinds=KIND_MEANING, marks={kind: list(mark) for kind, mark in theme.KIND_MARK.items()}, palette=theme.PALETTE,
         templates=[_template(dark) for dark in (False, True)],
     )
+
+
+def _upload(page: Page) -> dict[str, Any] | None:
+    given = page.upload
+    return given and dict(title=given.title, label=given.label, doc=given.doc, accept=",".join(given.accept), max_bytes=given.max_bytes)
 
 
 def _template(dark: bool) -> dict[str, Any]:
@@ -201,8 +206,13 @@ def _figure(page: Page, function: Callable[..., Any], given: tuple[Any, ...]) ->
     figure, reason = attempt(f"{page.slug}: {function.__name__}", draw, function, *given, page=page)
     if figure is None:
         return dict(name=function.__name__.replace("_", "-"), reason=reason)
+    return drawn(figure, with_table=page.prepare is not None)
+
+
+def drawn(figure: dict[str, Any], with_table: bool = True) -> dict[str, Any]:
+    """A drawn figure as the browser gets it; without its table where the page can ask for that later."""
     meta = figure["layout"].pop("meta")
-    return dict(name=meta["name"], alt=meta["alt"], table=as_rows(meta["table"]) if page.prepare else None, reason="",
+    return dict(name=meta["name"], alt=meta["alt"], table=as_rows(meta["table"]) if with_table else None, reason="",
                 data=figure["data"], layout=figure["layout"])
 
 

@@ -1,9 +1,14 @@
-"""Files that ``benchmarks/gpu`` wrote on a real card: read, checked, grouped by card."""
+"""Files that ``benchmarks/gpu`` wrote on a real card: read, checked, grouped by card.
+
+A damaged or foreign file is never read in part: it becomes one line that names file and field, and the others stay.
+"""
 
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from functools import lru_cache
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +30,16 @@ MEASUREMENTS = {  # measurement -> columns that every row must have, besides the
     "batch_bits": ("what", "batch", "values", "values_changed", "largest_difference"),
 }
 TIMES = ("seconds", "seconds_min", "seconds_max", "repeats", "inner")
+KINDS = {  # measurement -> the column that says what a row is, and the values that the fits need
+    "bandwidth": ("what", {"copy", "read"}),
+    "matmul": ("precision", set()),
+    "experts": ("precision", set()),
+    "layer": ("precision", set()),
+    "gather": ("what", {"contiguous", "gathered"}),
+    "launch": ("what", {"eager", "graph"}),
+    "batch_bits": ("what", {"library", "fixed order"}),
+}
+MAY_BE_ZERO = ("values_changed", "largest_difference")
 
 
 class Machine(Record):
@@ -61,42 +76,94 @@ def read_run(path: Path) -> Run:
     """One file; an error names file and field, also for a file that is something else."""
     try:
         run = Run.model_validate(json.loads(path.read_text(encoding="utf-8")))
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise FactError(path.name, "", "", f"no result of benchmarks/gpu: {error}") from None
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise FactError(path.name, "", ".".join(str(part) for part in first["loc"]), first["msg"]) from None
+    except (OSError, ValueError, RecursionError) as error:
+        if isinstance(error, ValidationError):
+            first = error.errors()[0]
+            raise FactError(path.name, "", ".".join(str(part) for part in first["loc"]), first["msg"]) from None
+        raise FactError(path.name, "", "", f"no result of benchmarks/gpu: {' '.join(str(error).split())[:120]}") from None
     if run.measurement not in MEASUREMENTS:
         raise FactError(path.name, "", "measurement", f"{run.measurement!r} is none of {', '.join(MEASUREMENTS)}")
     for number, row in enumerate(run.rows, start=1):
-        missing = [column for column in (*MEASUREMENTS[run.measurement], *TIMES) if column not in row]
-        if missing:
-            raise FactError(path.name, f"row {number}", missing[0], "is missing")
-        if not (isinstance(row["seconds"], (int, float)) and 0 < row["seconds_min"] <= row["seconds"] <= row["seconds_max"]):
-            raise FactError(path.name, f"row {number}", "seconds", "must be above 0 and between minimum and maximum")
+        _check_row(path.name, f"row {number}", run.measurement, row)
+    column, needed = KINDS.get(run.measurement, ("", set()))
+    missing = needed - {row[column] for row in run.rows} if needed else set()
+    if missing:
+        raise FactError(path.name, "", column, f"no row has {' or '.join(sorted(missing))}")
     return run
 
 
+def _check_row(file: str, entry: str, measurement: str, row: dict[str, Any]) -> None:
+    """Every column is there, and every number is one that can be divided by."""
+    kind = KINDS.get(measurement, ("", set()))[0]
+    for column in (*MEASUREMENTS[measurement], *TIMES):
+        if column not in row:
+            raise FactError(file, entry, column, "is missing")
+        value = row[column]
+        if column == kind:
+            if not isinstance(value, str):
+                raise FactError(file, entry, column, "must be text")
+        elif column == "tokens_per_expert":
+            if not (isinstance(value, list) and value and all(_is_number(count, zero=True) for count in value)):
+                raise FactError(file, entry, column, "must be a list of counts")
+        elif not _is_number(value, zero=column in MAY_BE_ZERO):
+            raise FactError(file, entry, column, f"must be a finite number {'of at least' if column in MAY_BE_ZERO else 'above'} 0")
+    if not row["seconds_min"] <= row["seconds"] <= row["seconds_max"]:
+        raise FactError(file, entry, "seconds", "must lie between minimum and maximum")
+
+
+def _is_number(value: Any, zero: bool = False) -> bool:
+    return (isinstance(value, (int, float)) and not isinstance(value, bool) and isfinite(value)
+            and (value > 0 or (zero and value == 0)))
+
+
+@dataclass(frozen=True)
+class Scan:
+    """What a folder of results holds: sound runs, and for every other file one line."""
+
+    runs: dict[str, dict[str, Run]]
+    problems: dict[tuple[str, str], FactError]  # (folder, file without its ending) -> what is wrong
+
+
 @lru_cache(maxsize=4)
-def _runs(folder: Path) -> dict[str, dict[str, Run]]:
-    found: dict[str, dict[str, Run]] = {}
+def _scan(folder: Path) -> Scan:
+    runs: dict[str, dict[str, Run]] = {}
+    problems: dict[tuple[str, str], FactError] = {}
     for path in sorted(folder.glob("*/*.json")):
-        run = read_run(path)
-        if run.measurement in found.setdefault(path.parent.name, {}):
-            raise FactError(path.name, path.parent.name, "measurement", f"{run.measurement} stands there twice")
-        found[path.parent.name][run.measurement] = run
-    return found
+        card = path.parent.name
+        try:
+            run, others = read_run(path), runs.setdefault(card, {})
+            if run.measurement in others:
+                raise FactError(path.name, card, "measurement", f"{run.measurement} stands there twice")
+            first = next(iter(others.values()), run).machine.card
+            if run.machine.card != first:
+                raise FactError(path.name, card, "machine.card", f"is {run.machine.card}, but other files there are of {first}")
+        except FactError as error:
+            problems[card, path.stem] = error
+        else:
+            others[run.measurement] = run
+    return Scan({card: found for card, found in runs.items() if found}, problems)
+
+
+def _here() -> Scan:
+    return _scan(data_folder() / "measured" / "gpu")
 
 
 def gpu_runs() -> dict[str, dict[str, Run]]:
     """Folder under ``data/measured/gpu`` -> measurement -> run; a folder is one card, or a second run of it."""
-    return _runs(data_folder() / "measured" / "gpu")
+    return _here().runs
+
+
+def gpu_problems() -> list[str]:
+    """One line for every file there that is no sound result, with its folder."""
+    return [f"{folder}: {error}" for (folder, _), error in _here().problems.items()]
 
 
 def gpu_run(card: str, measurement: str) -> Run:
-    """One run; an unknown card or measurement says which there are."""
+    """One run; a damaged file says what is wrong with it, an unknown card or measurement says which there are."""
     runs = gpu_runs()
     if card not in runs or measurement not in runs[card]:
+        if (card, measurement) in _here().problems:
+            raise _here().problems[card, measurement]
         there = ", ".join(f"{name} ({', '.join(entries)})" for name, entries in runs.items()) or "none"
         raise UserError(f"no measurement {measurement!r} of card {card!r}; there are {there}")
     return runs[card][measurement]

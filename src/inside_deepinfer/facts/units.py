@@ -106,6 +106,16 @@ def percent(value: float, places: int = 1) -> str:
     return f"{100 * float(value):.{places}f} %"
 
 
+def span(seconds: float) -> str:
+    """A time span in the largest of day, hour and minute that it fills; infinity is no limit."""
+    if seconds == float("inf"):
+        return "no limit"
+    for unit, length in (("d", SECONDS_PER_DAY), ("h", SECONDS_PER_HOUR), ("min", 60)):
+        if seconds >= length:
+            return f"{digits(seconds / length)} {unit}"
+    return show(seconds, "s")
+
+
 def unit_text(unit: str) -> str:
     """A unit as a reader sees it; a ratio has none."""
     return "" if unit == "ratio" else unit.replace("*", "·")

@@ -81,13 +81,15 @@ def _curve(report: Report, x: np.ndarray, share: np.ndarray, asked: np.ndarray |
            errors: np.ndarray, *, name: str, x_title: str, alt: str) -> go.Figure:
     asked = np.asarray(asked, dtype=float)
     shown = (asked > 0) & (asked <= 2 * x[-1])  # beyond, nothing changes any more
-    traces = [line(x, share, "hit rate", showlegend=False, hovertemplate="%{x:.4g}: %{y:.2%}<extra></extra>")]
+    traces = [go.Scatter(x=x, y=share, name="hit rate", mode="lines", showlegend=False,
+                         line=dict(color=colour("blue"), width=2.5, shape="hv"),  # between two reuses nothing changes
+                         hovertemplate="%{x:.4g}: %{y:.2%}<extra></extra>")]
     if shown.any():
         traces.append(go.Scatter(x=asked[shown], y=rates[shown], mode="markers", name="stated values", showlegend=False,
                                  marker=dict(symbol="circle", color=colour("orange"), size=7),
                                  error_y=dict(type="data", array=errors[shown], visible=not report.sample.full),
                                  hovertemplate="%{x:.4g}: %{y:.2%}<extra></extra>"))
-    figure = go.Figure(traces, dict(xaxis=dict(type="log"), yaxis=dict(tickformat=".0%", rangemode="tozero")))
+    figure = go.Figure(traces, dict(xaxis=dict(type="log", exponentformat="power"), yaxis=dict(tickformat=".0%", rangemode="tozero")))
     table = pd.DataFrame({x_title: asked[shown], "hit rate": rates[shown]})
     if not report.sample.full:
         table["error bound"] = errors[shown]

@@ -22,14 +22,16 @@ _BOTTOM, _TOP = 0.02, 3000.0  # days
 
 def break_even(scenario: Scenario, preset: str = "published") -> go.Figure:
     """Break-even retention against SSD price for three prices of a GPU-hour, and at the customer's list prices."""
-    cost = float(catalogue.value("cost_per_gpu_hour", scenario, preset))
+    found = catalogue.evaluate(["break_even_days", "customer_break_even_days", "cost_per_gpu_hour"], scenario, preset)
+    own, customer, cost = (float(quantity.value) for quantity in found.values())
     costs = [cost * factor for factor in GPU_FACTORS]
-    curves = [catalogue.value("break_even_days", scenario, preset, ssd_price=SSD_PRICES, gpu_cost=0.0, infra_cost=part)
-              for part in costs]  # the whole cost is moved through one of its two parts
-    listed = catalogue.value("customer_break_even_days", scenario, preset, ssd_price=SSD_PRICES)
-    marks = ("ssd.price_2025", "ssd.price")
-    paid = np.array([load_facts().number(name) for name in marks])
-    at = catalogue.value("break_even_days", scenario, preset, ssd_price=paid)
+    paid = np.array([load_facts().number(name) for name in ("ssd.price_2025", "ssd.price")])
+    # the whole cost is moved through one of its two parts
+    moved = catalogue.evaluate(["break_even_days", "customer_break_even_days"], scenario, preset,
+                               ssd_price=np.concatenate([SSD_PRICES, paid]), gpu_cost=0.0, infra_cost=np.array(costs)[:, None])
+    all_days, listed = (np.asarray(quantity.value) for quantity in moved.values())
+    curves, listed = all_days[:, :len(SSD_PRICES)], listed[:len(SSD_PRICES)]
+    at = all_days[GPU_FACTORS.index(1.0), len(SSD_PRICES):]
     figure = go.Figure(
         [line(SSD_PRICES, curve, f"GPU-hour at {digits(part, 3)} USD", order)
          for order, (part, curve) in enumerate(zip(costs, curves, strict=True))]
@@ -40,11 +42,9 @@ def break_even(scenario: Scenario, preset: str = "published") -> go.Figure:
                          | {f"break-even at {digits(part, 3)} USD per GPU-hour (day)": curve
                             for part, curve in zip(costs, curves, strict=True)}
                          | {"break-even at list prices (day)": listed})
-    found = catalogue.evaluate(["break_even_days", "customer_break_even_days"], scenario, preset)
-    own, customer = (digits(quantity.value, 3) for quantity in found.values())
     alt = (f"Days on SSD that cost as much as computing a token again, if {percent(scenario.reuse_probability, 0)} of stored "
-           f"tokens are read again: {own} days at {digits(scenario.ssd_price, 3)} USD per TB and {digits(cost, 3)} USD per "
-           f"GPU-hour, {customer} days at list prices. Agents are kept {digits(scenario.retention_days)} days, chat "
+           f"tokens are read again: {digits(own, 3)} days at {digits(scenario.ssd_price, 3)} USD per TB and {digits(cost, 3)} USD per "
+           f"GPU-hour, {digits(customer, 3)} days at list prices. Agents are kept {digits(scenario.retention_days)} days, chat "
            f"{digits(scenario.retention_chat_days)}.")
     return finish(figure, name="break-even-retention", alt=alt, table=table, x="SSD price (USD/TB)",
                   y="break-even retention (days)", height=440, sources=SOURCES)

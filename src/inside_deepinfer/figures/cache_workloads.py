@@ -7,7 +7,7 @@ import pandas as pd
 
 from inside_deepinfer import catalogue
 from inside_deepinfer.cache.workload_sensitivity import sensitivity
-from inside_deepinfer.cache.workloads import calibrated, calibrated_requests, hit_rate
+from inside_deepinfer.cache.workloads import calibrated, calibrated_curve, calibrated_requests, hit_rate
 from inside_deepinfer.facts import digits, load_facts, percent
 from inside_deepinfer.figures.drawing import go
 from inside_deepinfer.figures.figure import finish, line, pattern, points
@@ -27,8 +27,9 @@ LABELS = {"return_share": "share of requests after a long pause", "return_hours"
 def retention_by_workload(scenario: Scenario, preset: str = "published") -> go.Figure:
     """Hit rate of agents and chat against retention, with the retention of the scenario marked."""
     kept = {"agents": float(scenario.retention_days), "chat": float(scenario.retention_chat_days)}
-    curves = {kind: hit_rate(calibrated_requests(kind), DAYS) for kind in KINDS}
-    now = {kind: hit_rate(calibrated_requests(kind), kept[kind]) for kind in KINDS}
+    found = {kind: calibrated_curve(kind, int(scenario.block_tokens)) for kind in KINDS}
+    curves = {kind: found[kind].at(DAYS) for kind in KINDS}
+    now = {kind: found[kind].at(kept[kind]) for kind in KINDS}
     figure = go.Figure(
         [line(DAYS, curves[kind], kind, order, hovertemplate="%{x:.3g} days: %{y:.2%}<extra>" + kind + "</extra>")
          for order, kind in enumerate(KINDS)]
@@ -46,7 +47,8 @@ def retention_by_workload(scenario: Scenario, preset: str = "published") -> go.F
 def retention_gain(scenario: Scenario, preset: str = "published") -> go.Figure:
     """Hit rate lost by the shorter of the two retentions, beside what is reported and what would pay for the difference."""
     short, long = sorted((float(scenario.retention_days), float(scenario.retention_chat_days)))
-    lost = np.array([hit_rate(calibrated_requests(kind), long) - hit_rate(calibrated_requests(kind), short) for kind in KINDS])
+    found = [calibrated_curve(kind, int(scenario.block_tokens)) for kind in KINDS]
+    lost = np.array([curve.at(long) - curve.at(short) for curve in found])
     pays = catalogue.value("hit_rate_gain_that_pays", scenario, preset) * (long - short)
     reported = np.array(load_facts().quantity("storage.retention_effect").value)
     rows = [*(f"{kind}, generated" for kind in KINDS), "chat, reported"]

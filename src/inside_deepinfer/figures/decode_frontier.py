@@ -26,7 +26,7 @@ SPEED = "speed per user (tokens per second)"
 PER_DECODE = "output per decode GPU (tokens per second)"
 PER_CLUSTER = "output per GPU of the cluster (tokens per second)"
 SOURCES = ("article-000", "article-004", "v41-config", "deepinfer-sdist", "inside-deepinfer")
-OTHERS = ("inferencex-3176", "dynamo-recipe", "peer-runs")
+OTHERS = ("inferencex-3176", "dynamo-recipe", "h100-report", "peer-runs")
 LARGE_CARD = "gb300"
 
 
@@ -44,7 +44,7 @@ def operating_curve(scenario: Scenario, preset: str = "published") -> go.Figure:
     except NotPossible as reason:
         said = f" No band: {reason}."
     traces += [
-        go.Scatter(x=curve.user_speed, y=curve.per_decode_gpu, name="model", mode="lines", hovertext=_budgets(scenario, preset, curve),
+        go.Scatter(x=curve.user_speed, y=curve.per_decode_gpu, name="model", mode="lines", hovertext=_budgets(scenario, curve),
                    hovertemplate="%{hovertext}<extra></extra>", line=dict(color=colour("blue"), width=2.5)),
         points([speeds[0]], [there[0]], "benchmark (fitted)", "reported"),
         _open_square(speeds[1], there[1], "live service"), _end(curve)]
@@ -60,8 +60,8 @@ def operating_curve(scenario: Scenario, preset: str = "published") -> go.Figure:
     table = pd.DataFrame({"sequences per GPU": curve.batch, SPEED: curve.user_speed, PER_DECODE: curve.per_decode_gpu,
                           "per GPU of the cluster (token/s)": curve.per_cluster_gpu, "step time (ms)": curve.step_time / MS,
                           "time between tokens (ms)": curve.latency / MS, "band low (token/s)": lows, "band high (token/s)": highs})
-    place = f"At {scenario.batch} sequences per GPU the model gives {digits(here[1])} tokens per second and decode GPU and " \
-            f"{digits(here[0], 3)} per user" if here else f"{scenario.batch} sequences per GPU do not fit"
+    place = f"At {scenario.batch:,} sequences per GPU the model gives {digits(here[1])} tokens per second and decode GPU and " \
+            f"{digits(here[0], 3)} per user" if here else f"{scenario.batch:,} sequences per GPU do not fit"
     few = max(scenario.batch // 4, 1)
     ends = [digits(float(np.interp(few, curve.batch, side)), 3) for side in (lows, highs)] if np.isfinite(lows).all() else []
     width = f" Other plausible inputs through the same point give {ends[0]} to {ends[1]} at {few}." if ends else ""
@@ -91,12 +91,11 @@ def _end(curve: Frontier) -> go.Scatter:
                       marker=dict(symbol="x-thin-open", size=12, color=colour("muted"), line=dict(width=3)))
 
 
-def _budgets(scenario: Scenario, preset: str, curve: Frontier) -> list[str]:
+def _budgets(scenario: Scenario, curve: Frontier) -> list[str]:
     """The time budget of each point, as hover text."""
-    parts = decode_curves.time_parts(scenario, preset, curve.batch)
     rest = float(scenario.uncounted_time) / MS
     text = []
-    columns = [(parts[name] / MS).tolist() for name in PARTS]
+    columns = [(curve.parts[name] / MS).tolist() for name in PARTS]
     for number, (batch, speed, each, step) in enumerate(zip(curve.batch.tolist(), curve.user_speed.tolist(),
                                                             curve.per_decode_gpu.tolist(), curve.step_time.tolist(), strict=True)):
         lines = "".join(f"<br>{label}: {column[number]:.2f} ms" for (label, _), column in zip(PARTS.values(), columns, strict=True))
@@ -157,7 +156,7 @@ def time_budget(scenario: Scenario, preset: str = "published") -> go.Figure:
                 hovertemplate="%{y}: %{text} ms<extra></extra>")],
         dict(yaxis=dict(autorange="reversed"), bargap=0.25, xaxis=dict(range=[0, 1.15 * max(sum(sizes), now["decode_step_time"])])))
     table = pd.DataFrame({"part": labels, "time (ms)": bars})
-    alt = (f"A step at {scenario.batch} sequences per GPU takes {digits(now['decode_step_time'], 3)} ms: parts of "
+    alt = (f"A step at {scenario.batch:,} sequences per GPU takes {digits(now['decode_step_time'], 3)} ms: parts of "
            f"{digits(sum(sizes), 3)} ms, of which {digits(-hidden, 3)} ms run at the same time as others, and "
            f"{digits(now['uncounted_time'], 3)} ms that are not counted.")
     return finish(figure, name="decode-time-budget", alt=alt, table=table, x="time per step (ms)", height=400, sources=SOURCES)
@@ -166,14 +165,15 @@ def time_budget(scenario: Scenario, preset: str = "published") -> go.Figure:
 def others(scenario: Scenario, preset: str = "published") -> go.Figure:
     """Third parties on the axis they publish on: output per GPU of the whole cluster, each with the model's prediction."""
     curve = decode_curves.frontier(scenario, preset)
-    measured = [*third_party.inferencex(), *third_party.dynamo()]
+    measured = [*third_party.inferencex(), *third_party.dynamo(), *third_party.h100_points()]
     traces = [line(curve.user_speed, curve.per_cluster_gpu, f"model, DeepInfer EP{scenario.ep}", 0)]
     ties = [(value for row in measured for value in (row.user_speed, row.predicted, None)),
             (value for row in measured for value in (row.per_cluster_gpu, row.predicted_per_cluster_gpu, None))]
     traces.append(go.Scatter(x=list(ties[0]), y=list(ties[1]), mode="lines", name="from measured to predicted", hoverinfo="skip",
                              line=dict(color=colour("muted"), width=1, dash="dot")))
     for name, group, symbol in (("InferenceX, GB300 TP4", third_party.inferencex(), "diamond"),
-                                ("Dynamo, B200 and GB200 TP4", third_party.dynamo(), "diamond-tall")):
+                                ("Dynamo, B200 and GB200 TP4", third_party.dynamo(), "diamond-tall"),
+                                ("H100 TP8, one request", third_party.h100_points(), "diamond-wide")):
         traces.append(go.Scatter(
             x=[row.user_speed for row in group], y=[row.per_cluster_gpu for row in group], name=name, mode="markers",
             text=[f"{row.at}: measured {row.user_speed:.0f} per user, predicted {row.predicted:.0f} ({row.error:+.0%})"

@@ -15,6 +15,7 @@ from inside_deepinfer.figures.figure import finish, line, points
 from inside_deepinfer.figures.theme import colour
 from inside_deepinfer.scenario import Scenario
 from inside_deepinfer.serving import third_party
+from inside_deepinfer.serving.prefill_queue import Prefill
 from inside_deepinfer.studies import prefill_curves
 from inside_deepinfer.studies.prefill_curves import PrefillFrontier
 
@@ -29,16 +30,17 @@ LOG_TICKS = [10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000]
 def frontier(scenario: Scenario, preset: str = "published") -> go.Figure:
     """New tokens per second against mean and P99 time to first token, with the reported targets and the scenario's own load."""
     curve = prefill_curves.frontier(scenario, preset)
-    alone_rate, alone_mean = prefill_curves.one_at_a_time(prefill_curves.queue_of(scenario, preset))
+    queue = prefill_curves.queue_of(scenario, preset)
+    alone_rate, alone_mean = prefill_curves.one_at_a_time(queue)
     mean, tail = prefill_curves.targets()
-    traces = [line(curve.mean / MS, curve.per_gpu, "mean, simulated", 0, customdata=curve.load,
-                   hovertemplate="load %{customdata:.2f}: mean %{x:.0f} ms, %{y:,.0f} new tokens/s<extra></extra>"),
+    traces = [line(curve.mean / MS, curve.per_gpu, "mean, simulated", 0, customdata=_budgets(curve, queue),
+                   hovertemplate="mean %{x:.0f} ms, %{y:,.0f} new tokens/s<br>%{customdata}<extra></extra>"),
               line(curve.p99 / MS, curve.per_gpu, "99th percentile, simulated", 1, customdata=curve.load,
                    hovertemplate="load %{customdata:.2f}: P99 %{x:.0f} ms, %{y:,.0f} new tokens/s<extra></extra>"),
               line(alone_mean / MS, alone_rate, "mean, one prompt at a time (exact)", 2),
               *_targets(curve, mean, tail)]
     wanted = ["load_at_mean_target", "load_at_p99_target", "throughput_within_targets"]
-    stable = scenario.prefill_load < 1
+    stable = scenario.prefill_load < min(1.0, float(catalogue.value("network_load", scenario, preset)))
     wanted += ["first_token_mean", "first_token_p99"] if stable else []
     found = {name: float(quantity.value) for name, quantity in catalogue.evaluate(wanted, scenario, preset).items()}
     if stable:
@@ -52,10 +54,18 @@ def frontier(scenario: Scenario, preset: str = "published") -> go.Figure:
                           "with cached tokens (token/s)": curve.cached, "mean time to first token (ms)": curve.mean / MS,
                           "99th percentile (ms)": curve.p99 / MS})
     alt = (f"{said}. The reported mean of {mean / MS:.0f} ms is kept up to a load of {digits(found['load_at_mean_target'], 2)}, the "
-           f"99th percentile of {tail / MS:.0f} ms up to {digits(found['load_at_p99_target'], 2)}, so that "
+           f"99th percentile of {tail / MS:,.0f} ms up to {digits(found['load_at_p99_target'], 2)}, so that "
            f"{digits(found['throughput_within_targets'])} of {digits(curve.capacity)} new tokens per second and GPU are within both.")
     return finish(go.Figure(traces, _layout()), name="prefill-frontier", alt=alt, table=table, x=WAIT, y=NEW, height=440,
                   sources=SOURCES)
+
+
+def _budgets(curve: PrefillFrontier, queue: Prefill) -> list[str]:
+    """Where the mean time to first token goes at each load: the steps of a mean prompt, reading its cached part, the rest."""
+    steps = (queue.fixed * max(1.0, queue.new_tokens / queue.chunk) + queue.per_token * queue.new_tokens) / MS
+    fetch = queue.fetch_per_token * queue.new_tokens / MS
+    return [f"load {load:.2f}: own tokens {steps:.0f} ms, cached part {fetch:.0f} ms, others {max(0.0, mean / MS - steps - fetch):.0f} ms"
+            for load, mean in zip(curve.load.tolist(), curve.mean.tolist(), strict=True)]
 
 
 def _layout() -> dict[str, Any]:
@@ -94,7 +104,7 @@ def _compare(curves: Sequence[tuple[float, PrefillFrontier]], name: str, label: 
     best = [(label(value), float(np.interp(tail, np.maximum.accumulate(curve.p99), curve.per_gpu, left=0.0))) for value, curve in curves]
     said = ", ".join(f"{digits(rate, 3)} with {what}" if rate else f"none with {what}" for what, rate in best)
     alt = f"New tokens per second and GPU with a 99th percentile of at most {tail / MS:,.0f} ms: {said}."
-    return finish(go.Figure(traces, _layout()), name=name, alt=alt, table=table, x="99th percentile of the time to first token (ms)",
+    return finish(go.Figure(traces, _layout()), name=name, alt=alt, table=table, x="P99 of the time to first token (ms)",
                   y=NEW, height=420, sources=SOURCES)
 
 
@@ -121,7 +131,7 @@ def hit_rates(scenario: Scenario, preset: str = "published") -> go.Figure:
            f"From {percent(float(catalogue.value('network_hit_rate', scenario, preset)))} hits the network to the KV store binds.")
     return finish(go.Figure(traces, dict(yaxis=dict(type="log", dtick=1), xaxis=dict(tickformat=".0%"), margin=dict(r=32))),
                   name="prefill-hit-rate", alt=alt, table=table, x="cache hit rate",
-                  y="input tokens per second and GPU, cached ones counted", height=420, sources=SOURCES)
+                  y="input tokens per second and GPU", height=420, sources=SOURCES)
 
 
 def h100_check() -> go.Figure:

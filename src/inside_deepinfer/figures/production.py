@@ -7,7 +7,7 @@ import pandas as pd
 
 from inside_deepinfer.facts import digits, percent
 from inside_deepinfer.figures.drawing import go
-from inside_deepinfer.figures.figure import finish, line, points
+from inside_deepinfer.figures.figure import finish, line
 from inside_deepinfer.figures.theme import colour
 from inside_deepinfer.serving.production import MODELS, mean_abs_error, predict
 
@@ -51,7 +51,8 @@ def budget() -> go.Figure:
         run = predict(model)
         traces += [line(run.sequences, run.schedule.rows, f"{name}, predicted", order)]
         known = np.isfinite(run.budget)
-        traces.append(points(run.sequences[known], run.budget[known], f"{name}, published", ("reported", "measured")[order]))
+        traces.append(go.Scatter(x=run.sequences[known], y=run.budget[known], name=f"{name}, published", mode="markers", marker=dict(
+            symbol=("square", "diamond")[order], size=9, color=colour(("blue", "orange")[order]))))
         miss = float(np.mean(np.abs(run.schedule.rows - run.budget)[known]))
         said.append(f"{digits(miss, 2)} for {name}")
         tables.append(pd.DataFrame({"model": name, "concurrent requests per GPU": run.sequences, "published (rows)": run.budget,

@@ -20,6 +20,24 @@ SOURCES = ("article-001", "article-004", "dspark-paper", "deepinfer-sdist", "ins
 SEQUENCES = "sequences per GPU"
 
 
+def objective(scenario: Scenario, preset: str = "published") -> go.Figure:
+    """Tokens, time and tokens per second against rows per sequence, over those of verifying all; the optimum is marked."""
+    seen = speculation.objective(scenario, preset)
+    best, gain = seen.best, seen.tokens / seen.time / (seen.tokens[-1] / seen.time[-1])
+    tokens, time = seen.tokens / seen.tokens[-1], seen.time / seen.time[-1]
+    padded = tokens / (seen.padded / seen.padded[-1])
+    traces = [line(seen.rows, gain, "tokens per second", 0), line(seen.rows, tokens, "tokens per step", 1),
+              line(seen.rows, time, "time of a step", 2), line(seen.rows, padded, "tokens per second, padded rows", 3),
+              points([seen.rows[best]], [gain[best]], "most tokens per second", "derived")]
+    table = pd.DataFrame({"rows per sequence": seen.rows, "tokens per step": seen.tokens, "time of a step (ms)": seen.time * 1e3,
+                          "tokens per second over all verified": gain, "the same with padded rows": padded})
+    alt = (f"At {scenario.batch} sequences per GPU tokens per second are most at {digits(seen.rows[best], 3)} rows per sequence: "
+           f"{percent(tokens[best], 0)} of the tokens of verifying all in {percent(time[best], 0)} of the time, "
+           f"{percent(gain[best] - 1)} more per second.")
+    return finish(go.Figure(traces, dict(yaxis=dict(tickformat=".0%", rangemode="tozero"))), name="speculation-objective", alt=alt,
+                  table=table, x="rows per sequence and step", y="relative to verifying all", height=440, sources=SOURCES)
+
+
 def schedule_by_load(scenario: Scenario, preset: str = "published") -> go.Figure:
     """Verified drafts and tokens per step against load, beside the reported range."""
     run = speculation.by_load(scenario, preset)
@@ -30,9 +48,13 @@ def schedule_by_load(scenario: Scenario, preset: str = "published") -> go.Figure
     traces = [
         go.Scatter(x=[*ends, *ends[::-1]], y=[verified[1]] * 2 + [verified[2]] * 2, fill="toself", mode="lines", opacity=0.25,
                    name="verified drafts, reported", line=dict(color=colour("muted"), width=0.5), hoverinfo="skip"),
-        line(run.loads, drafts, "verified drafts", 0), line(run.loads, run.best.tokens, "tokens per step", 1),
+        line(run.loads, drafts, "verified drafts", 0), line(
+            run.loads, run.best.tokens, "tokens per step", 1, customdata=run.best.time * 1e3,
+            hovertemplate="%{x:.0f} sequences: %{y:.2f} tokens in a step of %{customdata:.1f} ms<extra></extra>"),
         line(run.loads, run.every.tokens, "tokens per step, all verified", 2),
-        points([batch] * 2, accepted, "tokens per step, reported", "reported")]
+        points([batch] * 2, accepted, "tokens per step, reported", "reported"),
+        points([scenario.batch] * 2, [float(np.interp(scenario.batch, run.loads, values)) for values in (drafts, run.best.tokens)],
+               "this scenario", "choice")]
     figure = go.Figure(traces, dict(xaxis=_loads(), yaxis=dict(rangemode="tozero")))
     table = pd.DataFrame({SEQUENCES: run.loads, "verified drafts": drafts, "tokens per step": run.best.tokens,
                           "tokens per step, all verified": run.every.tokens,
@@ -41,7 +63,7 @@ def schedule_by_load(scenario: Scenario, preset: str = "published") -> go.Figure
         drafts, run.best.tokens, run.every.tokens, run.rate(run.best) / run.rate(run.every) - 1)]
     alt = (f"At {scenario.batch} sequences per GPU {digits(here[0], 3)} of {drafts_of(run.every):.0f} drafts are verified, tokens per step "
            f"fall from {digits(here[2], 3)} to {digits(here[1], 3)} and throughput rises by {percent(here[3])}; reported are "
-           f"{verified[1]:g} to {verified[2]:g}, {accepted[0]:g} to {accepted[1]:g}, and "
+           f"{verified[1]:g} to {verified[2]:g}, {accepted[0]:.2f} to {accepted[1]:.2f}, and "
            f"{percent(facts.quantity('spec.gain').value[0], 0)} to {percent(facts.quantity('spec.gain').value[1], 0)}.")
     return finish(figure, name="speculation-by-load", alt=alt, table=table, x=SEQUENCES, y="per sequence and step", height=440,
                   sources=SOURCES)
@@ -103,7 +125,7 @@ def confidence_cost(scenario: Scenario, preset: str = "published") -> go.Figure:
     lost = np.interp(measured, errors, middle)
     alt = (f"With the measured error of {percent(measured[0])} overconfident drafts cost {percent(lost[0], 2)} of throughput, after "
            f"temperature scaling {percent(lost[1], 2)}: the budget is flat around its optimum.")
-    return finish(figure, name="speculation-confidence", alt=alt, table=table, x="expected calibration error of the confidence",
+    return finish(figure, name="speculation-confidence", alt=alt, table=table, x="calibration error of the confidence",
                   y="throughput lost", height=400, sources=SOURCES)
 
 

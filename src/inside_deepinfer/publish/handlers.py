@@ -22,6 +22,7 @@ import inside_deepinfer
 from inside_deepinfer.explorer import shell
 from inside_deepinfer.explorer.pages import all_pages
 from inside_deepinfer.figures.theme import PALETTE
+from inside_deepinfer.publish.reader_file import ReaderFile
 
 log = logging.getLogger(__name__)
 TEXT = {".js", ".mjs", ".css", ".html", ".svg", ".json", ".txt", ".xml", ".map", ".csv", ".ipynb", ".md"}
@@ -189,6 +190,7 @@ def patterns(book: Path | None, started: float) -> list[tuple[Any, ...]]:
         (r"/health", Health, dict(started=started)),
         (r"/explore", Index, dict(book=book is not None)),
         (r"/explore/assets/(plotly\.min\.js)", Library),
+        (r"/explore/([a-z-]+)/file", ReaderFile),
         (r"/static/(.*)", Library),
         # the addresses of Panel's own resource handler, which would import any module that an address names
         (rf"/components/{re.escape(shell.Assets.__module__)}/Assets/_(?:js|css)/static/([\w-]+\.(?:js|css))", Files,

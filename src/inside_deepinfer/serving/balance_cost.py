@@ -83,7 +83,7 @@ def routed_flops_per_row(model: str) -> float:
                if part.stage == "backbone" and part.routed)
 
 
-@derived(label="time to read weights on the slowest GPU", unit="s", words=True, uses={"efficiency": "hardware.hbm_efficiency"},
+@derived(label="time to read weights on the slowest GPU", unit="s", words=True, uses={"efficiency": "weight_read_efficiency"},
          formula="time_weights + the slots that imbalance times as many rows touch more, read at the same speed")
 def slowest_time_weights(time_weights: Any, imbalance: Any, routed_experts: Any, active_experts: Any, routed_rows: Any, ep: Any,
                          redundant_experts: Any, expert_slots_read: Any, moe_layers: Any, expert_bytes: Any, card_bandwidth: Any,
@@ -95,7 +95,7 @@ def slowest_time_weights(time_weights: Any, imbalance: Any, routed_experts: Any,
     return time_weights + more * moe_layers * expert_bytes / (card_bandwidth * require_between("efficiency", efficiency, 1e-6, 1.0))
 
 
-@derived(label="time of matrix products on the slowest GPU", unit="s", uses={"efficiency": "efficiency.gemm"},
+@derived(label="time of matrix products on the slowest GPU", unit="s", uses={"efficiency": "product_efficiency"},
          formula="time_gemm + (imbalance - 1) * rows_per_step * routed_flops_per_row / (card_fp8_peak * efficiency)")
 def slowest_time_gemm(time_gemm: Any, imbalance: Any, rows_per_step: Any, routed_flops_per_row: Any, card_fp8_peak: Any,
                       efficiency: Any) -> Any:
@@ -106,7 +106,7 @@ def slowest_time_gemm(time_gemm: Any, imbalance: Any, rows_per_step: Any, routed
 
 @derived(label="time of dispatch and combine on the slowest GPU", unit="s",
          formula="time_exchange + (imbalance - 1) * exchange_bytes_per_step / (card_link_bandwidth * efficiency)",
-         uses={"efficiency": "efficiency.link"})
+         uses={"efficiency": "exchange_efficiency"})
 def slowest_time_exchange(time_exchange: Any, imbalance: Any, exchange_bytes_per_step: Any, card_link_bandwidth: Any,
                           efficiency: Any) -> Any:
     """The slowest GPU receives and sends back more rows over its link; latencies stay."""

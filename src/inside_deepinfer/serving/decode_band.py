@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,8 +20,10 @@ from inside_deepinfer.serving.cards import card_number
 from inside_deepinfer.serving.published import FACT_OF
 
 EFFICIENCIES = ("hardware.hbm_efficiency", "efficiency.gemm", "efficiency.attention", "efficiency.link")
+RANGES = ("rows_per_sequence", "context", "overlap")  # scenario parameters that are uncertain while nobody has chosen them
+UNCERTAIN = (*RANGES, *EFFICIENCIES, "card_bandwidth", "card_fp8_peak", "batch")
 INPUTS = ("model", "card", "ep", "redundant_experts", "context", "rows_per_sequence", "overlap", "selection_overlap", "tokens_per_step",
-          "uncounted_time")
+          "uncounted_time", "efficiencies")
 
 
 @dataclass(frozen=True)
@@ -51,9 +55,9 @@ def corners(inputs: Mapping[str, Any]) -> dict[str, np.ndarray]:
     """All combinations as columns; an input that differs from the published one was chosen and is not uncertain."""
     facts, base = load_facts(), published_inputs()
     verified = rows_from_verified_drafts(np.array(facts.quantity("spec.verified").value))
-    ranges: dict[str, list[Any]] = {
-        "rows_per_sequence": verified[1:].tolist(), "context": facts.quantity("frontier.context_range").value,
-        "overlap": facts.quantity("frontier.overlap_range").value}
+    ranges: dict[str, list[Any]] = dict(zip(RANGES, (
+        verified[1:].tolist(), facts.quantity("frontier.context_range").value, facts.quantity("frontier.overlap_range").value),
+        strict=True))
     ranges = {name: ends for name, ends in ranges.items() if inputs[name] == base[name]}
     ranges["efficiency"] = facts.quantity("frontier.efficiency_range").value
     ranges["peaks"] = [base["card"], facts.quantity("frontier.other_card").value]
@@ -61,8 +65,11 @@ def corners(inputs: Mapping[str, Any]) -> dict[str, np.ndarray]:
     return {name: np.asarray(ends)[index.ravel()][:, None] for (name, ends), index in zip(ranges.items(), grid, strict=True)}
 
 
-def band_of(inputs: Mapping[str, Any], batch: np.ndarray) -> Band:
+def band_of(inputs: Mapping[str, Any], batch: np.ndarray, known: Mapping[str, Quantity] | None = None) -> Band:
     """The band of a step with ``inputs`` (named in ``INPUTS``) at each batch.
+
+    Args:
+        known: numbers of this step that none of ``UNCERTAIN`` reaches, if they are there already.
 
     Raises:
         NotPossible: every combination takes longer, counted alone, than the published step.
@@ -70,10 +77,10 @@ def band_of(inputs: Mapping[str, Any], batch: np.ndarray) -> Band:
     facts, there, ends = load_facts(), published_inputs(), corners(inputs)
     sequences = facts.number("decode.sequences")
     target = sequences * there["tokens_per_step"] / facts.number("decode.benchmark")
-    at_point = _counted(there, ends, np.array([sequences]))
+    at_point = _at_published_point(facts.folder, tuple(ends))
     own_card = inputs["card"] != there["card"]  # then only the fit depends on which card was measured
     counted = _counted(inputs, {name: column for name, column in ends.items() if not (own_card and name == "peaks")},
-                       np.asarray(batch, dtype=float))
+                       np.asarray(batch, dtype=float), known)
     keep = at_point[:, 0] <= target
     if not keep.any():
         raise NotPossible("no combination of the uncertain inputs is as fast as the published point")
@@ -86,7 +93,16 @@ def band_of(inputs: Mapping[str, Any], batch: np.ndarray) -> Band:
                 at_point[keep, 0] / target)
 
 
-def _counted(inputs: Mapping[str, Any], ends: Mapping[str, np.ndarray], batch: np.ndarray) -> np.ndarray:
+@lru_cache(maxsize=16)
+def _at_published_point(folder: Path, uncertain: tuple[str, ...]) -> np.ndarray:
+    """Counted step time of every combination at the published point; the combinations are told by the inputs they vary."""
+    there = published_inputs()
+    ends = corners({name: value if name in uncertain or name not in RANGES else None for name, value in there.items()})
+    return _counted(there, ends, np.array([load_facts().number("decode.sequences")]))
+
+
+def _counted(inputs: Mapping[str, Any], ends: Mapping[str, np.ndarray], batch: np.ndarray,
+             known: Mapping[str, Quantity] | None = None) -> np.ndarray:
     """Counted step times of all combinations (combinations x batches)."""
     changed: dict[str, Any] = dict(inputs) | {"batch": batch[None, :]}
     for name, column in ends.items():
@@ -96,7 +112,7 @@ def _counted(inputs: Mapping[str, Any], ends: Mapping[str, np.ndarray], batch: n
             changed |= {"card_bandwidth": card_number(column, "hbm_bandwidth"), "card_fp8_peak": card_number(column, "fp8_flops")}
         else:
             changed[name] = column
-    given = {name: Quantity(name, value, "", "derived") for name, value in changed.items()}
+    given = dict(known or {}) | {name: Quantity(name, value, "", "derived") for name, value in changed.items()}
     found = resolve(["counted_step_time"], given)["counted_step_time"].value
     return np.broadcast_to(found, (len(next(iter(ends.values()))), batch.size))
 
@@ -108,10 +124,10 @@ FEW = 4  # the band is quoted at a quarter of the scenario's batch too, away fro
 @derived(label="band of the decode frontier", unit="", words=True, listed=False,
          formula="lowest and highest of all combinations of the uncertain inputs, at the batch and at a quarter of it")
 def decode_band(model: str, card: Any, ep: Any, redundant_experts: Any, context: Any, rows_per_sequence: Any, overlap: Any,
-                selection_overlap: Any, tokens_per_step: Any, uncounted_time: Any, batch: Any) -> Any:
+                selection_overlap: Any, tokens_per_step: Any, uncounted_time: Any, efficiencies: Any, batch: Any) -> Any:
     """Last axis in the order of ``NUMBERS``: token/(s*GPU) four times, then shares of the published step."""
     values = (card, ep, redundant_experts, context, rows_per_sequence, overlap, selection_overlap, tokens_per_step, uncounted_time,
-              batch)
+              efficiencies, batch)
     columns = np.broadcast_arrays(*(np.asarray(value) for value in values))
     rows = [_numbers({"model": model} | dict(zip(INPUTS[1:], row[:-1], strict=True)), row[-1])
             for row in zip(*(column.ravel().tolist() for column in columns), strict=True)]

@@ -104,7 +104,7 @@ def crossing_bytes_per_step(batch: Any, rows_per_sequence: Any, moe_layers: Any,
 
 
 @derived(label="time of dispatch and combine", unit="s", words=True,
-         uses={"efficiency": "efficiency.link", "outside": "link.scaleout_bandwidth", "latency": "link.latency",
+         uses={"efficiency": "exchange_efficiency", "outside": "link.scaleout_bandwidth", "latency": "link.latency",
                "per_layer": "link.exchanges_per_layer"},
          formula="the longer of bytes over link and crossing bytes over network, + a latency per exchange")
 def time_exchange(model: str, ep: Any, exchange_bytes_per_step: Any, crossing_bytes_per_step: Any, card_link_bandwidth: Any,

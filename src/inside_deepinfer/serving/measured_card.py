@@ -6,14 +6,15 @@ gathered reads (d) are predicted without another look.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from inside_deepinfer.facts import InputError, require_not_negative, require_positive
-from inside_deepinfer.facts.gpu_runs import gpu_run
+from inside_deepinfer.facts import InputError, NotPossible, load_facts, require_not_negative, require_positive
+from inside_deepinfer.facts.gpu_runs import gpu_run, gpu_runs
 
 BLEND = 4.0  # how sharply memory-bound turns into compute-bound: (a^p + b^p)^(1/p)
 
@@ -157,3 +158,124 @@ def spread_between_runs(first: str, second: str, measurement: str) -> np.ndarray
 def median_error(predictions: list[LayerPrediction]) -> float:
     """Median of the absolute relative errors."""
     return float(np.median([abs(entry.error) for entry in predictions]))
+
+
+def flop_per_token(run: str) -> float:
+    """FLOP that one token costs in the three products of one expert."""
+    row = gpu_run(run, "experts").rows[0]
+    return float(row["flop"] / row["tokens"])
+
+
+def turning_point(run: str, precision: str) -> float:
+    """Tokens per expert at which computing takes as long as reading its weights."""
+    row = next(row for row in gpu_run(run, "experts").rows if row["precision"] == precision)
+    return expert_rate(run, precision).turning_point(row["weight_bytes"], flop_per_token(run))
+
+
+# ---- why a prediction misses ------------------------------------------------------------------------------------------------
+
+def layers_from_measured_experts(run: str) -> list[LayerPrediction]:
+    """As ``predict_layers``, with the measured times of one expert, read off between the sizes, in the place of the curve.
+
+    What is wrong here too is not the curve's fault: a layer then takes another time than its experts one by one.
+    """
+    table = gpu_run(run, "experts").table()
+    found = []
+    for row in gpu_run(run, "layer").rows:
+        alone = table[table["precision"] == row["precision"]].sort_values("tokens")
+        tokens = np.array([count for count in row["tokens_per_expert"] if count], dtype=float)
+        seconds = np.interp(tokens, alone["tokens"].to_numpy(float), alone["seconds"].to_numpy(float)).sum()
+        found.append(LayerPrediction(row["precision"], int(row["ep"]), float(row["seconds"]), float(seconds)))
+    return found
+
+
+def worst(predictions: list[LayerPrediction]) -> LayerPrediction:
+    """The prediction furthest off, either way."""
+    return max(predictions, key=lambda entry: abs(entry.error))
+
+
+def tokens_per_expert(run: str, precision: str, ep: int) -> float:
+    """Mean tokens per expert of a measured layer."""
+    row = next(row for row in gpu_run(run, "layer").rows if row["precision"] == precision and row["ep"] == ep)
+    return float(np.mean(row["tokens_per_expert"]))
+
+
+def fixed_and_rate(run: str, most_tokens: int = 64) -> tuple[float, float]:
+    """What one expert costs before its first byte (s), and how fast its bytes then come (B/s), for few tokens.
+
+    BF16 has twice the bytes of FP8, so the difference of the two times is the time of the bytes, and what is left is fixed.
+    """
+    table = gpu_run(run, "experts").table()
+    few = table[table["tokens"] <= most_tokens].groupby("precision")[["seconds", "weight_bytes"]].median()
+    if not {"bf16", "fp8"} <= set(few.index):
+        raise NotPossible(f"the fixed time of an expert needs BF16 and FP8, but {run} has {', '.join(few.index)}")
+    rate = (few.loc["bf16", "weight_bytes"] - few.loc["fp8", "weight_bytes"]) / (few.loc["bf16", "seconds"] - few.loc["fp8", "seconds"])
+    return float(few.loc["fp8", "seconds"] - few.loc["fp8", "weight_bytes"] / rate), float(rate)
+
+
+def gather_seconds(run: str) -> dict[int, float]:
+    """Seconds of the gathered reads by number of queries."""
+    return {int(row["queries"]): float(row["seconds"]) for row in gpu_run(run, "gather").rows if row["what"] == "gathered"}
+
+
+def gather_rate_at_the_end(run: str) -> float:
+    """Bytes per second at which the additional queries of the largest gathered read came in."""
+    rows = sorted((row for row in gpu_run(run, "gather").rows if row["what"] == "gathered"), key=lambda row: row["queries"])
+    less, more = rows[-2], rows[-1]
+    return float((more["bytes_moved"] - less["bytes_moved"]) / (more["seconds"] - less["seconds"]))
+
+
+# ---- what a card reaches of its datasheet -----------------------------------------------------------------------------------
+
+def run_for(card: str, measurement: str, reference: str) -> str:
+    """The folder whose measurement speaks for a card: its own where there is one, else the reference's.
+
+    A folder counts as a card's own if it has the card's id as its name and its files name that card; FP8 is what the model uses.
+    """
+    for folder in (card, reference):
+        run = gpu_runs().get(folder, {}).get(measurement)
+        if run and card_of(folder) and (measurement != "experts" or any(row["precision"] == "fp8" for row in run.rows)):
+            return folder
+    raise NotPossible(f"no card has a sound measurement {measurement!r} in data/measured/gpu; benchmarks/gpu makes one")
+
+
+def card_of(folder: str) -> str:
+    """Id of the card of data/hardware that a folder holds a run of; empty where the files name another card or none of ours."""
+    card = folder.split("-run")[0]
+    named = next(iter(gpu_runs()[folder].values())).machine.card if folder in gpu_runs() else ""
+    words = "".join(letter if letter.isalnum() else " " for letter in named.lower()).split()
+    return card if card in load_facts().cards and card in words else ""
+
+
+def share_of_datasheet(card: str, reference: str, measurement: str, reached: Callable[[str], float], field: str) -> float:
+    """Rate that ``run_for`` this card reached, over the datasheet of the card that was measured."""
+    run = run_for(card, measurement, reference)
+    stated = getattr(load_facts().cards[card_of(run)], field)
+    if stated is None or reached(run) > stated:
+        raise NotPossible(f"{measurement} in {run} reaches {reached(run):.3g}, above what data/hardware states for it ({field} {stated})")
+    return reached(run) / stated
+
+
+def weight_read_share(card: str, reference: str) -> float:
+    """Weights come in through products: rate of the FP8 products of one expert with few tokens, its launches taken off."""
+    return share_of_datasheet(card, reference, "experts", lambda run: expert_rate(run, "fp8").read_rate, "hbm_bandwidth")
+
+
+def stream_read_share(card: str, reference: str) -> float:
+    """Reading one large buffer."""
+    return share_of_datasheet(card, reference, "bandwidth", read_bandwidth, "hbm_bandwidth")
+
+
+def product_share(card: str, reference: str) -> float:
+    """FP8 products of one expert with many tokens."""
+    return share_of_datasheet(card, reference, "experts", lambda run: expert_rate(run, "fp8").compute_rate, "fp8_flops")
+
+
+def link_share(card: str, reference: str) -> float:
+    """Exchange between two cards, large messages, one direction."""
+    return share_of_datasheet(card, reference, "alltoall", lambda run: link(run).rate, "scaleup_bandwidth")
+
+
+def kernel_seconds(card: str, reference: str) -> float:
+    """A kernel inside a replayed graph."""
+    return launch_time(run_for(card, "launch", reference))

@@ -18,10 +18,10 @@ from inside_deepinfer.model.shape import load_shape
 from inside_deepinfer.serving.prefill_queue import Prefill, mean_and_p99
 from inside_deepinfer.serving.step_budget import by_resource
 
-# load -> prompts simulated there: a busy queue needs more of them for a steady tail; all runs draw the same prompts
-PROMPTS = {0.1: 800, 0.4: 1500, 0.6: 4000, 0.7: 5000, 0.78: 6000, 0.85: 8000, 0.91: 8000, 0.95: 8000}
-LOADS = np.array(list(PROMPTS))
+# load -> prompts simulated there: an idle queue needs fewer of them for a steady tail; all runs draw the same prompts
 PROMPTS_AT_LOAD = 5000
+PROMPTS = {0.1: 1000, 0.4: 2000, **dict.fromkeys((0.6, 0.7, 0.78, 0.85, 0.91, 0.95), PROMPTS_AT_LOAD)}
+LOADS = np.array(list(PROMPTS))
 GPUS_PER_MACHINE = 8
 FIT_TOKENS = np.array([1024.0, 2048.0, 4096.0, 8192.0, 16384.0, 32768.0])
 GIGA = 1e9
@@ -37,24 +37,38 @@ def check_group(experts: int, gpus: Any, domain: Any) -> Any:
     return gpus
 
 
+@derived(label="HBM bytes of weights on a prefill GPU of the instance", unit="B/GPU", words=True,
+         uses={"gpus": "prefill.gpus", "balance": "eplb.prefill"},
+         formula="(routed_experts / gpus + redundant) * moe_layers * expert_bytes + replicated weights, Engram scales, image encoder")
+def prefill_held_bytes(routed_experts: Any, gpus: Any, balance: Any, card_domain: Any, moe_layers: Any, expert_bytes: Any,
+                       replicated_weight_bytes: Any, engram_scale_bytes: Any, vision_bytes: Any) -> Any:
+    """The draft model's experts are dropped. An instance of 4 cards holds far more per card than EP64 does."""
+    held = routed_experts / check_group(int(routed_experts), gpus, card_domain) + balance[0]
+    return held * moe_layers * expert_bytes + replicated_weight_bytes + engram_scale_bytes + vision_bytes
+
+
 @derived(label="weight bytes read per prefill step", unit="B/GPU", words=True,
          uses={"gpus": "prefill.gpus", "balance": "eplb.prefill"},
-         formula="(routed_experts / gpus + redundant) * moe_layers * expert_bytes + replicated_read_bytes")
-def prefill_read_bytes(routed_experts: Any, gpus: Any, balance: Any, card_domain: Any, moe_layers: Any, expert_bytes: Any,
-                       replicated_read_bytes: Any) -> Any:
+         formula="(routed_experts / gpus + redundant) * moe_layers * expert_bytes + replicated_read_bytes, if the weights fit")
+def prefill_read_bytes(routed_experts: Any, gpus: Any, balance: Any, moe_layers: Any, expert_bytes: Any, replicated_read_bytes: Any,
+                       prefill_held_bytes: Any, usable_memory: Any) -> Any:
     """Every expert gets rows from a chunk of thousands of tokens, so that all are read; the draft model's are dropped."""
-    held = routed_experts / check_group(int(routed_experts), gpus, card_domain) + balance[0]
-    return held * moe_layers * expert_bytes + replicated_read_bytes
+    over = np.asarray(prefill_held_bytes > usable_memory)
+    if over.any():
+        worst = float(np.min(np.where(over, usable_memory, np.inf)))
+        raise NotPossible(f"the weights on each of {np.min(gpus):g} prefill cards are {np.max(prefill_held_bytes) / GIGA:.1f} GB, and "
+                          f"the card leaves {worst / GIGA:.1f} GB")
+    return (routed_experts / gpus + balance[0]) * moe_layers * expert_bytes + replicated_read_bytes
 
 
 @derived(label="time to read weights in a prefill step", unit="s", formula="prefill_read_bytes / (card_bandwidth * efficiency)",
-         uses={"efficiency": "hardware.hbm_efficiency"})
+         uses={"efficiency": "weight_read_efficiency"})
 def prefill_time_weights(prefill_read_bytes: Any, card_bandwidth: Any, efficiency: Any) -> Any:
     """The same for every chunk size."""
     return prefill_read_bytes / (card_bandwidth * require_between("efficiency", efficiency, 1e-6, 1.0))
 
 
-@derived(label="compute time of a prefill step", unit="s", uses={"efficiency": "efficiency.gemm"},
+@derived(label="compute time of a prefill step", unit="s", uses={"efficiency": "product_efficiency"},
          formula="prefill_chunk * prefill_flops_per_token / (card_fp8_peak * efficiency)")
 def prefill_time_compute(prefill_chunk: Any, prefill_flops_per_token: Any, card_fp8_peak: Any, efficiency: Any) -> Any:
     """Matrix products and attention of a full chunk, at the share of the peak that large products reach."""
@@ -73,7 +87,7 @@ def prefill_layers_per_token(model: str, computed_prompt_tokens: Any, keep: Any)
 
 
 @derived(label="time of dispatch and combine in a prefill step", unit="s", words=True,
-         uses={"gpus": "prefill.gpus", "efficiency": "efficiency.link", "latency": "link.latency",
+         uses={"gpus": "prefill.gpus", "efficiency": "exchange_efficiency", "latency": "link.latency",
                "per_layer": "link.exchanges_per_layer"},
          formula="chunk * layers passed * copies * bytes both ways * (gpus - 1) / gpus over the link, + a latency per exchange")
 def prefill_time_exchange(prefill_chunk: Any, prefill_layers_per_token: Any, exchange_bytes_per_token_layer: Any, gpus: Any,
@@ -129,6 +143,15 @@ def network_hit_rate(prefill_capacity: Any, kv_bytes_per_token: Any, network: An
     """Beyond it cached tokens arrive too slowly to keep the GPU busy with new ones."""
     fetched = fetch_bandwidth(network) / (kv_bytes_per_token * prefill_capacity)
     return fetched / (1 + fetched)
+
+
+@derived(label="load up to which the network brings the cached tokens", unit="ratio", words=True, uses={"network": "fleet.network"},
+         formula="one GPU's share of the network over the bytes of cached tokens that come with prefill_capacity, at most 1")
+def network_load(prefill_capacity: Any, hit_rate: Any, kv_bytes_per_token: Any, network: Any) -> Any:
+    """1 where the GPUs are busy first."""
+    hits = np.asarray(hit_rate, dtype=float)
+    with np.errstate(divide="ignore"):
+        return np.minimum(fetch_bandwidth(network) * (1 - hits) / (prefill_capacity * kv_bytes_per_token * hits), 1.0)[()]
 
 
 @derived(label="what the identity 60,000 / (1 - h) overstates", unit="ratio",
@@ -216,19 +239,30 @@ def instance(gpus: float, fixed: float, per_token: float, chunk: float, new_toke
 @derived(label="mean time to first token", unit="s", words=True, uses={"gpus": "prefill.gpus"},
          formula="simulation of steps at prefill_load: waiting, steps, and reading the cached part")
 def first_token_mean(gpus: Any, prefill_fixed_time: Any, prefill_time_per_token: Any, prefill_chunk: Any,
-                     computed_prompt_tokens: Any, input_sigma: Any, prefix_fetch_time: Any, burst: Any, prefill_load: Any) -> Any:
+                     computed_prompt_tokens: Any, input_sigma: Any, prefix_fetch_time: Any, burst: Any, prefill_load: Any,
+                     network_load: Any) -> Any:
     """Reported target: 400 ms."""
     return _at_load(0, gpus, prefill_fixed_time, prefill_time_per_token, prefill_chunk, computed_prompt_tokens, input_sigma,
-                    prefix_fetch_time, burst, prefill_load)
+                    prefix_fetch_time, burst, _fed(prefill_load, network_load))
 
 
 @derived(label="time to first token, 99th percentile", unit="s", words=True, uses={"gpus": "prefill.gpus"},
          formula="the same simulation")
 def first_token_p99(gpus: Any, prefill_fixed_time: Any, prefill_time_per_token: Any, prefill_chunk: Any,
-                    computed_prompt_tokens: Any, input_sigma: Any, prefix_fetch_time: Any, burst: Any, prefill_load: Any) -> Any:
+                    computed_prompt_tokens: Any, input_sigma: Any, prefix_fetch_time: Any, burst: Any, prefill_load: Any,
+                     network_load: Any) -> Any:
     """Reported target: at most 1,000 ms."""
     return _at_load(1, gpus, prefill_fixed_time, prefill_time_per_token, prefill_chunk, computed_prompt_tokens, input_sigma,
-                    prefix_fetch_time, burst, prefill_load)
+                    prefix_fetch_time, burst, _fed(prefill_load, network_load))
+
+
+def _fed(load: Any, network_load: Any) -> Any:
+    """The load, if the network can bring the cached tokens that come with it."""
+    over = np.asarray(load) >= network_load
+    if np.any(over & (np.asarray(load) < 1)):
+        raise NotPossible(f"the queue is unstable: from a load of {np.min(network_load):.3g} on the network to the KV store brings the "
+                          "cached tokens too slowly, so waiting grows without end")
+    return load
 
 
 def _at_load(which: int, *values: Any) -> Any:
@@ -246,17 +280,17 @@ def load_that_meets(waits: Any, which: int, target: Any) -> Any:
 
 
 @derived(label="load at which the mean target is met", unit="ratio", words=True, uses={"target": "prefill.ttft_mean"},
-         formula="largest load at which the simulated mean is within the target")
-def load_at_mean_target(prefill_waits: Any, target: Any) -> Any:
+         formula="largest load at which the simulated mean is within the target, and the network brings what is cached")
+def load_at_mean_target(prefill_waits: Any, target: Any, network_load: Any) -> Any:
     """Interpolated between simulated loads; 0 where no load meets it."""
-    return load_that_meets(prefill_waits, 0, target)
+    return np.minimum(load_that_meets(prefill_waits, 0, target), network_load)
 
 
 @derived(label="load at which the P99 target is met", unit="ratio", words=True, uses={"target": "prefill.ttft_p99"},
-         formula="largest load at which the simulated 99th percentile is within the target")
-def load_at_p99_target(prefill_waits: Any, target: Any) -> Any:
+         formula="largest load at which the simulated 99th percentile is within the target, and the network brings what is cached")
+def load_at_p99_target(prefill_waits: Any, target: Any, network_load: Any) -> Any:
     """As above."""
-    return load_that_meets(prefill_waits, 1, target)
+    return np.minimum(load_that_meets(prefill_waits, 1, target), network_load)
 
 
 @derived(label="new-token throughput within both targets", unit="token/(s*GPU)", words=True,
@@ -268,7 +302,7 @@ def throughput_within_targets(prefill_capacity: Any, load_at_mean_target: Any, l
 
 @derived(label="prefill capacity without bounded replay", unit="token/(s*GPU)", words=True,
          formula="prefill_capacity with every new token in all layers, at the same efficiency", uses={
-             "efficiency": "efficiency.gemm", "reached": "prefill.efficiency"})
+             "efficiency": "product_efficiency", "reached": "prefill.efficiency"})
 def prefill_capacity_full(model: str, prefill_chunk: Any, prefill_flops_per_token_full: Any, prefill_layers_per_token: Any,
                           prefill_time_weights: Any, prefill_time_exchange: Any, time_launch: Any, card_fp8_peak: Any,
                           efficiency: Any, overlap: Any, reached: Any) -> Any:
@@ -282,3 +316,16 @@ def prefill_capacity_full(model: str, prefill_chunk: Any, prefill_flops_per_toke
 def replay_gain(prefill_capacity: Any, prefill_capacity_full: Any) -> Any:
     """Below the saving in FLOPs, since reading weights is not saved."""
     return prefill_capacity / prefill_capacity_full - 1
+
+
+@derived(label="time to first token without a cache over that with a warm one, 8 H100", unit="ratio", formula="cold / warm",
+         uses={"cold": "h100.first_token_cold", "warm": "h100.first_token_warm"})
+def h100_first_token_gain(cold: Any, warm: Any) -> Any:
+    """Both medians with 8 requests at a time."""
+    return cold / require_positive("warm", warm)
+
+
+@derived(label="new tokens saved by the warm cache, 8 H100", unit="ratio", formula="1 / (1 - hits)", uses={"hits": "h100.hit_rate_warm"})
+def h100_identity(hits: Any) -> Any:
+    """All tokens over those still to be computed."""
+    return 1 / (1 - require_between("hits", hits, 0.0, 0.999))

@@ -13,14 +13,15 @@ FACT_OF = {
     "model": "scenario.model", "card": "scenario.card", "ep": "scenario.ep", "redundant_experts": "scenario.redundant_experts",
     "context": "scenario.context", "batch": "decode.sequences", "rows_per_sequence": "decode.rows_per_sequence",
     "overlap": "step.overlap", "selection_overlap": "decode.selection_overlap", "tokens_per_step": "article.tokens_per_step",
-    "uncounted_time": "decode.uncounted_time", "acceptance_mean": "spec.acceptance_mean",
+    "efficiencies": "scenario.efficiencies", "uncounted_time": "decode.uncounted_time",
+    "acceptance_mean": "spec.acceptance_mean",
     "acceptance_spread": "spec.acceptance_spread", "hit_rate": "prefill.hit_rate", "input_tokens": "prefill.input_mean",
     "prefill_chunk": "prefill.chunk", "prefill_load": "prefill.load", "burst": "prefill.burst",
     "input_sigma": "prefill.input_sigma", "prefill_throughput_new": "prefill.throughput_new",
 }
 # modules whose derived numbers are asked for; importing them registers the numbers
-for _module in ("model.counts", "model.weights", "model.kv", "model.flops", "serving.cards", "serving.hbm", "serving.kv_reads",
-                "serving.links", "serving.step_budget", "serving.capacity", "serving.fleet", "serving.article",
+for _module in ("model.counts", "model.weights", "model.kv", "model.flops", "serving.cards", "serving.efficiencies", "serving.hbm",
+                "serving.kv_reads", "serving.links", "serving.step_budget", "serving.capacity", "serving.fleet", "serving.article",
                 "serving.decode_frontier", "serving.prefill_frontier", "serving.speculation"):
     importlib.import_module(f"inside_deepinfer.{_module}")
 

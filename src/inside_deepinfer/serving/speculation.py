@@ -7,6 +7,7 @@ follow. Acceptance is independent from draft to draft and confidence is right un
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -22,6 +23,7 @@ from inside_deepinfer.serving.acceptance import (
     drawn_survivals,
     fixed_length,
 )
+from inside_deepinfer.serving.capacity import check_fits
 from inside_deepinfer.serving.decode_frontier import step_times
 
 ROWS = np.linspace(1.0, 6.0, 26)  # rows per sequence at which the cost is counted; it is straight in between but for kinks
@@ -39,13 +41,25 @@ class CountedCost:
         self.sequences, self.times = sequences, times
 
     def __call__(self, rows: Any) -> np.ndarray:
+        """Seconds at rows per GPU; last axis any numbers of rows, or one number for each load."""
         rows = np.asarray(rows, dtype=float)
         each = self.sequences[:, None] if rows.ndim == 2 else self.sequences
-        place = np.clip((rows / each - ROWS[0]) / (ROWS[1] - ROWS[0]), 0, len(ROWS) - 1)
-        low = np.minimum(place.astype(int), len(ROWS) - 2)
+        share = rows / each
+        if rows.ndim == 2 and np.array_equal(np.round(share[0], 9), np.round(share[-1], 9)):
+            low, rest = _place(share[0])  # the same rows per sequence at every load
+            below = self.times[:, low]
+            return below + rest * (self.times[:, low + 1] - below)
+        low, rest = _place(share)
         load = np.arange(len(self.sequences))
         load = load[:, None] if rows.ndim == 2 else load
-        return self.times[load, low] + (place - low) * (self.times[load, low + 1] - self.times[load, low])
+        return self.times[load, low] + rest * (self.times[load, low + 1] - self.times[load, low])
+
+
+def _place(share: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Where rows per sequence lie between ``ROWS``."""
+    place = np.clip((share - ROWS[0]) / (ROWS[1] - ROWS[0]), 0, len(ROWS) - 1)
+    low = np.minimum(place.astype(int), len(ROWS) - 2)
+    return low, place - low
 
 
 def counted_cost(sequences: Any, uncounted_time: float, **inputs: Any) -> CountedCost:
@@ -53,6 +67,15 @@ def counted_cost(sequences: Any, uncounted_time: float, **inputs: Any) -> Counte
     n = np.atleast_1d(np.asarray(sequences, dtype=float))
     times = step_times(n, rows_per_sequence=ROWS, **inputs).T  # step_times puts the batch last
     return CountedCost(n, times + uncounted_time)
+
+
+COST_INPUTS = ("model", "card", "ep", "redundant_experts", "context", "overlap", "selection_overlap")
+
+
+@lru_cache(maxsize=64)
+def kept_cost(sequences: tuple[float, ...], uncounted_time: float, *inputs: Any) -> CountedCost:
+    """As ``counted_cost``, kept; ``inputs`` in the order of ``COST_INPUTS``."""
+    return counted_cost(np.array(sequences), uncounted_time, **dict(zip(COST_INPUTS, inputs, strict=True)))
 
 
 @lru_cache(maxsize=64)
@@ -114,34 +137,67 @@ def late_total(truth: Survivals, sequences: int, cost: CountedCost, seed: int = 
     return float(1 - tokens[at, late].sum() / time[0, late].sum() / fresh_rate)
 
 
+@derived(label="sequences per GPU, if they fit in HBM", unit="sequence/GPU", formula="batch", words=True, listed=False)
+def fitting_batch(batch: Any, model: str, card: Any, resident_bytes: Any, usable_memory: Any, memory_needed: Any, largest_batch: Any
+                  ) -> Any:
+    """What does not fit has no schedule: the reason, not a number."""
+    cards, *parts = (np.atleast_1d(part) for part in np.broadcast_arrays(
+        np.asarray(card), resident_bytes, usable_memory, memory_needed, largest_batch))
+    worst = np.unravel_index(np.argmax(parts[2] / parts[1]), cards.shape)
+    check_fits(model, str(cards[worst]), *(float(part[worst]) for part in parts))
+    return batch
+
+
 @derived(label="schedule at the operating point", unit="", words=True, listed=False, uses={
-    "length": "spec.draft_length", "threshold": "spec.threshold", "before": "spec.ece_before", "after": "spec.ece_after"},
-    formula="rows, tokens, rates and losses of the policies at the scenario's batch")
+    "length": "spec.draft_length", "threshold": "spec.threshold"},
+    formula="rows, tokens and rates of the policies at the scenario's batch")
 def schedule_numbers(model: str, card: Any, ep: Any, redundant_experts: Any, context: Any, overlap: Any, selection_overlap: Any,
-                     uncounted_time: Any, batch: Any, acceptance_mean: Any, acceptance_spread: Any, length: Any, threshold: Any,
-                     before: Any, after: Any) -> Any:
+                     uncounted_time: Any, fitting_batch: Any, acceptance_mean: Any, acceptance_spread: Any, length: Any,
+                     threshold: Any) -> Any:
     """Last axis in the order of ``NUMBERS``."""
-    scalars = (ep, redundant_experts, context, overlap, selection_overlap, uncounted_time, batch, acceptance_mean, acceptance_spread)
+    return _each(_numbers, model, card, (ep, redundant_experts, context, overlap, selection_overlap, uncounted_time, fitting_batch,
+                                         acceptance_mean, acceptance_spread), int(length), float(threshold))
+
+
+@derived(label="what wrong and late confidences cost at the operating point", unit="ratio", words=True, listed=False, uses={
+    "length": "spec.draft_length", "before": "spec.ece_before", "after": "spec.ece_after"},
+    formula="1 - rate with them over rate with right ones, at the scenario's batch")
+def schedule_losses(model: str, card: Any, ep: Any, redundant_experts: Any, context: Any, overlap: Any, selection_overlap: Any,
+                    uncounted_time: Any, fitting_batch: Any, acceptance_mean: Any, acceptance_spread: Any, length: Any, before: Any,
+                    after: Any) -> Any:
+    """Last axis: measured error before scaling, after scaling, number of rows chosen one step late."""
+    return _each(_losses, model, card, (ep, redundant_experts, context, overlap, selection_overlap, uncounted_time, fitting_batch,
+                                        acceptance_mean, acceptance_spread), int(length), float(before), float(after))
+
+
+def _each(numbers: Callable[..., list[float]], model: str, card: Any, scalars: tuple[Any, ...], *more: Any) -> np.ndarray:
+    """``numbers`` of every combination of the broadcast inputs, along a new last axis."""
     columns = np.broadcast_arrays(np.asarray(card), *(np.asarray(value) for value in scalars))
-    found = [_numbers(model, str(row[0]), *row[1:], int(length), float(threshold), float(before), float(after))
-             for row in zip(*(column.ravel().tolist() for column in columns), strict=True)]
-    return np.reshape(found, (*columns[0].shape, len(NUMBERS)))
+    found = [numbers(model, str(row[0]), *row[1:], *more) for row in zip(*(column.ravel().tolist() for column in columns), strict=True)]
+    return np.reshape(found, (*columns[0].shape, -1))
 
 
-NUMBERS = ("rows", "tokens", "rate", "tokens_all", "rate_all", "rate_none", "rate_threshold", "loss_before", "loss_after", "loss_late")
+NUMBERS = ("rows", "tokens", "rate", "tokens_all", "rate_all", "rate_none", "rate_threshold")
 
 
 @lru_cache(maxsize=256)
 def _numbers(model: str, card: str, ep: int, redundant: int, context: float, overlap: float, selection: float, uncounted: float,
-             batch: int, mean: float, spread: float, length: int, threshold: float, before: float, after: float) -> list[float]:
+             batch: int, mean: float, spread: float, length: int, threshold: float) -> list[float]:
     truth, n = survivals(mean, spread, length), np.array([float(batch)])
-    cost = counted_cost(n, uncounted, model=model, card=card, ep=ep, redundant_experts=redundant, context=context, overlap=overlap,
-                        selection_overlap=selection)
+    cost = kept_cost((float(batch),), uncounted, model, card, ep, redundant, context, overlap, selection)
     best, every = best_budget(truth, n, cost), fixed_length(truth, n, cost, length)
-    losses = [1 - float((rate(believed_budget(truth, distorted(truth, temperature_for(error, mean, spread, length)), n, cost))
-                         / rate(best))[0]) for error in (before, after)]
     return [float(best.rows[0]), float(best.tokens[0]), float(rate(best)[0]), float(every.tokens[0]), float(rate(every)[0]),
-            float(rate(fixed_length(truth, n, cost, 0))[0]), float(rate(above_threshold(truth, n, cost, threshold))[0]), *losses,
+            float(rate(fixed_length(truth, n, cost, 0))[0]), float(rate(above_threshold(truth, n, cost, threshold))[0])]
+
+
+@lru_cache(maxsize=256)
+def _losses(model: str, card: str, ep: int, redundant: int, context: float, overlap: float, selection: float, uncounted: float,
+            batch: int, mean: float, spread: float, length: int, before: float, after: float) -> list[float]:
+    truth, n = survivals(mean, spread, length), np.array([float(batch)])
+    cost = kept_cost((float(batch),), uncounted, model, card, ep, redundant, context, overlap, selection)
+    best = rate(best_budget(truth, n, cost))
+    wrong = [distorted(truth, temperature_for(error, mean, spread, length)) for error in (before, after)]
+    return [*(1 - float((rate(believed_budget(truth, belief, n, cost)) / best)[0]) for belief in wrong),
             late_total(truth, int(batch), cost)]
 
 
@@ -197,23 +253,23 @@ def gain_over_no_draft(schedule_numbers: Any) -> Any:
 
 @derived(label="throughput lost to uncalibrated confidence", unit="ratio", words=True,
          formula="budget by overconfident confidences with the measured error before scaling, against right ones")
-def miscalibration_loss(schedule_numbers: Any) -> Any:
+def miscalibration_loss(schedule_losses: Any) -> Any:
     """Error before temperature scaling, mean over positions (DSpark paper, figure 6)."""
-    return schedule_numbers[..., _number("loss_before")][()]
+    return schedule_losses[..., 0][()]
 
 
 @derived(label="throughput lost to confidence after calibration", unit="ratio", words=True,
          formula="the same with the measured error after scaling")
-def calibrated_loss(schedule_numbers: Any) -> Any:
+def calibrated_loss(schedule_losses: Any) -> Any:
     """Error after temperature scaling."""
-    return schedule_numbers[..., _number("loss_after")][()]
+    return schedule_losses[..., 1][()]
 
 
 @derived(label="throughput lost to a budget chosen one step late", unit="ratio", words=True,
          formula="number of rows from the step before, choice of drafts from this one, against both from this one")
-def late_budget_loss(schedule_numbers: Any) -> Any:
+def late_budget_loss(schedule_losses: Any) -> Any:
     """Small, because many sequences together look alike from step to step."""
-    return schedule_numbers[..., _number("loss_late")][()]
+    return schedule_losses[..., 2][()]
 
 
 @derived(label="scheduled tokens per step over the reported ones, minus 1", unit="ratio", formula="scheduled_tokens / reported[1] - 1",

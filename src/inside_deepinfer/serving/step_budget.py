@@ -50,14 +50,14 @@ def rows_per_step(batch: Any, rows_per_sequence: Any) -> Any:
     return require_positive("batch", batch) * require_positive("rows_per_sequence", rows_per_sequence)
 
 
-@derived(label="time to read weights", unit="s", uses={"efficiency": "hardware.hbm_efficiency"},
+@derived(label="time to read weights", unit="s", uses={"efficiency": "weight_read_efficiency"},
          formula="(hbm_read_bytes_per_step + head_reread_bytes) / (card_bandwidth * efficiency)")
 def time_weights(hbm_read_bytes_per_step: Any, head_reread_bytes: Any, card_bandwidth: Any, efficiency: Any) -> Any:
     """All weights that the step needs, and the head once more for drafting."""
     return (hbm_read_bytes_per_step + head_reread_bytes) / (card_bandwidth * require_between("efficiency", efficiency, 1e-6, 1.0))
 
 
-@derived(label="time to read live KV", unit="s", uses={"efficiency": "hardware.hbm_efficiency"},
+@derived(label="time to read live KV", unit="s", uses={"efficiency": "kv_read_efficiency"},
          formula="kv_read_bytes_per_step / (card_bandwidth * efficiency)")
 def time_kv(kv_read_bytes_per_step: Any, card_bandwidth: Any, efficiency: Any) -> Any:
     """Selected entries, index keys and windows of all sequences of the GPU."""
@@ -80,7 +80,7 @@ def draft_flops_per_sequence(model: str) -> float:
     return (shape.draft.tokens if shape.draft else 0) * draft_flops(shape)
 
 
-@derived(label="time of matrix products", unit="s", uses={"efficiency": "efficiency.gemm"},
+@derived(label="time of matrix products", unit="s", uses={"efficiency": "product_efficiency"},
          formula="(rows_per_step * matrix_flops_per_row + batch * draft_flops_per_sequence) / (card_fp8_peak * efficiency)")
 def time_gemm(rows_per_step: Any, matrix_flops_per_row: Any, batch: Any, draft_flops_per_sequence: Any, card_fp8_peak: Any,
               efficiency: Any) -> Any:
@@ -109,7 +109,7 @@ def time_attention(rows_per_step: Any, attention_flops_per_row: Any, card_fp8_pe
 
 
 @derived(label="fixed time of kernels", unit="s", words=True,
-         uses={"per_kernel": "launch.per_kernel", "per_layer": "launch.kernels_per_layer"},
+         uses={"per_kernel": "kernel_time", "per_layer": "launch.kernels_per_layer"},
          formula="layers, draft layers included * kernels per layer * fixed time per kernel")
 def time_launch(model: str, per_kernel: Any, per_layer: Any) -> Any:
     """What a step costs before any work is done."""

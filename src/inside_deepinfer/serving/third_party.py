@@ -132,6 +132,14 @@ def h100() -> Isolated:
     return Isolated(inputs, table["tpot_p50"].to_numpy(float), token, table["ttft_p50"].to_numpy(float), first)
 
 
+def h100_points() -> tuple[Measured, ...]:
+    """Decoding of the same runs as points of a frontier: one sequence on eight cards."""
+    seen, nowhere = h100(), float("nan")
+    return tuple(Measured(f"{tokens:,.0f} tokens", "h100", "TP8, one request", 1.0, 1 / float(time), 1 / float(model),
+                          1 / float(time) / H100_CARDS, nowhere, True, "h100-report")
+                 for tokens, time, model in zip(seen.input_tokens, seen.token_time, seen.token_time_model, strict=True))
+
+
 def _points(rows: Iterable[Measured]) -> tuple[Point, ...]:
     return tuple(Point(row.at, row.user_speed, row.predicted) for row in rows)
 

@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from inside_deepinfer.facts import InputError, NotPossible, show
+from inside_deepinfer.facts import InputError, NotPossible, load_facts, show
 from inside_deepinfer.model.shape import without_draft
-from inside_deepinfer.scenario import Scenario
+from inside_deepinfer.scenario import Scenario, parameters
 from inside_deepinfer.serving.capacity import fit_notice
 from inside_deepinfer.serving.cards import get_card
-from inside_deepinfer.serving.decode_band import INPUTS, Band, band_of
+from inside_deepinfer.serving.decode_band import INPUTS, UNCERTAIN, Band, band_of
 from inside_deepinfer.serving.pareto import non_dominated
 from inside_deepinfer.serving.step_budget import PARTS
-from inside_deepinfer.studies.prepared import sweep
+from inside_deepinfer.studies.prepared import sweep, unreached
 
 LIMITS = ("tokens_of_a_step", "pd_ratio", "largest_batch", "resident_bytes", "usable_memory", "live_sequence_bytes")
 MOST = 4096  # sequences per GPU beyond which no frontier is drawn
@@ -46,6 +46,7 @@ class Frontier:
         step_time: s. ``latency``: mean time between tokens, s.
         user_speed: token/(s*user). ``per_decode_gpu``, ``per_cluster_gpu``: token/(s*GPU).
         efficient: points that no other beats in both speed per user and throughput per decode GPU.
+        parts: counted part of a step (``step_budget.PARTS``) -> s.
         regions: what cannot exist, with the reason.
         notice: what the layout costs that its name does not say; empty where nothing.
     """
@@ -57,6 +58,7 @@ class Frontier:
     per_decode_gpu: np.ndarray
     per_cluster_gpu: np.ndarray
     efficient: np.ndarray
+    parts: Mapping[str, np.ndarray]
     regions: tuple[Region, ...]
     notice: str = ""
 
@@ -93,6 +95,24 @@ def frontier(scenario: Scenario, preset: str = "published", batch: Any = None, s
         NotPossible: no batch fits into HBM.
         InputError: a batch below 1.
     """
+    if batch is not None:
+        return _frontier(scenario, preset, batch, speculation, changes)
+    values = tuple(getattr(scenario, name) for name in parameters())
+    key = (load_facts().folder, preset, values, speculation, tuple(sorted((changes or {}).items())))
+    found = _drawn.get(key)
+    if found is None:
+        found = _drawn[key] = _frontier(scenario, preset, None, speculation, changes)
+        if len(_drawn) > KEPT:
+            _drawn.pop(next(iter(_drawn)), None)
+    return found
+
+
+KEPT = 32  # frontiers of 5 kB each; a page asks for the same one several times
+_drawn: dict[Any, Frontier] = {}
+
+
+def _frontier(scenario: Scenario, preset: str, batch: Any, speculation: bool,
+              changes: Mapping[str, Any] | None) -> Frontier:
     held = changes_of(speculation, scenario) | dict(changes or {})
     card, ep = str(held.get("card", scenario.card)), int(held.get("ep", scenario.ep))
     found = sweep(LIMITS, scenario, preset, {}, held)
@@ -106,12 +126,13 @@ def frontier(scenario: Scenario, preset: str = "published", batch: Any = None, s
     fits = given <= most
     if not fits.any():
         raise NotPossible("the decode frontier has no feasible point; " + _memory_reason(scenario.model, card, found, float(given.min())))
-    step_time = sweep(("decode_step_time",), scenario, preset, {"batch": given}, held)["decode_step_time"]
-    given, step = given[fits], np.broadcast_to(step_time, fits.shape)[fits]
+    times = {name: np.broadcast_to(np.asarray(value, dtype=float), fits.shape)[fits]
+             for name, value in sweep(("decode_step_time", *PARTS), scenario, preset, {"batch": given}, held).items()}
+    given, step = given[fits], times.pop("decode_step_time")
     tokens = found["tokens_of_a_step"]
     speed = tokens / step
     per_gpu = given * speed
-    return Frontier(given, step, step / tokens, speed, per_gpu, per_gpu / (1 + found["pd_ratio"]), non_dominated(speed, per_gpu),
+    return Frontier(given, step, step / tokens, speed, per_gpu, per_gpu / (1 + found["pd_ratio"]), non_dominated(speed, per_gpu), times,
                     _regions(scenario.model, card, found, most, speed, step), domain_notice(card, ep))
 
 
@@ -139,13 +160,7 @@ def domain_notice(card: str, ep: int) -> str:
             "rows for other domains cross the network, and every step waits for them")
 
 
-def time_parts(scenario: Scenario, preset: str, batch: np.ndarray) -> dict[str, np.ndarray]:
-    """Seconds of each counted part of a step at each batch, and of what is not counted."""
-    names = (*PARTS, "counted_step_time", "uncounted_time")
-    found = sweep(names, scenario, preset, {"batch": batch})
-    return {name: np.broadcast_to(np.asarray(value, dtype=float), batch.shape) for name, value in found.items()}
-
-
 def band(scenario: Scenario, preset: str, batch: np.ndarray) -> Band:
     """The band around ``frontier`` at each batch; see ``serving.decode_band``."""
-    return band_of({name: getattr(scenario, name) for name in INPUTS}, batch)
+    known = unreached(("counted_step_time",), scenario, preset, UNCERTAIN)
+    return band_of({name: getattr(scenario, name) for name in INPUTS}, batch, known)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from inside_deepinfer import catalogue
-from inside_deepinfer.facts import load_facts
+from inside_deepinfer.facts import NotPossible, load_facts
 from inside_deepinfer.scenario import Scenario
 from inside_deepinfer.serving.prefill_frontier import LOADS, instance
 from inside_deepinfer.serving.prefill_queue import Prefill, alone_mean
@@ -37,11 +37,18 @@ class PrefillFrontier:
 
 
 def frontier(scenario: Scenario, preset: str = "published", **changes: Any) -> PrefillFrontier:
-    """The simulated frontier; ``changes`` are scenario parameters at another (single) value."""
-    found = catalogue.evaluate(["prefill_waits", "prefill_capacity", "hit_rate"], scenario, preset, **changes)
-    waits, capacity = found["prefill_waits"].value, float(found["prefill_capacity"].value)
-    return PrefillFrontier(LOADS, LOADS * capacity, LOADS * capacity / (1 - float(found["hit_rate"].value)), waits[:, 0],
-                           waits[:, 1], capacity)
+    """The simulated frontier; ``changes`` are scenario parameters at another (single) value.
+
+    Raises:
+        NotPossible: at every load the network brings the cached tokens too slowly.
+    """
+    found = catalogue.evaluate(["prefill_waits", "prefill_capacity", "hit_rate", "network_load"], scenario, preset, **changes)
+    waits, capacity, hits, fed = (found[name].value for name in found)
+    keep = fed > LOADS
+    if not keep.any():
+        raise NotPossible("the prefill frontier has no feasible point: the network to the KV store brings the cached tokens too slowly")
+    loads, waits, capacity = LOADS[keep], waits[keep], float(capacity)
+    return PrefillFrontier(loads, loads * capacity, loads * capacity / (1 - float(hits)), waits[:, 0], waits[:, 1], capacity)
 
 
 def queue_of(scenario: Scenario, preset: str = "published", **changes: Any) -> Prefill:

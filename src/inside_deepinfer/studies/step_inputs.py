@@ -8,6 +8,7 @@ from inside_deepinfer import catalogue
 from inside_deepinfer.facts import Quantity
 from inside_deepinfer.scenario import Scenario
 from inside_deepinfer.serving.cards import get_card
+from inside_deepinfer.serving.efficiencies import MEASURED
 
 EXCHANGE = ("link.dispatch_format", "link.combine_format", "card_link_bandwidth", "card_domain", "link.scaleout_bandwidth",
             "efficiency.link", "link.latency", "link.exchanges_per_layer")
@@ -15,8 +16,29 @@ STEP = ("hardware.hbm_efficiency", "efficiency.gemm", "efficiency.attention", "l
         "overlap", "rows_per_sequence", "selection_overlap")
 
 
+# assumed input -> derived numbers that stand for it where measured efficiencies are chosen, each with its measurement
+SWITCHED = {"hardware.hbm_efficiency": {"weight_read_efficiency": "experts", "kv_read_efficiency": "bandwidth"},
+            "efficiency.gemm": {"product_efficiency": "experts"}, "efficiency.link": {"exchange_efficiency": "alltoall"},
+            "launch.per_kernel": {"kernel_time": "launch"}}
+
+
 def step_inputs(scenario: Scenario, preset: str = "published", names: tuple[str, ...] = (*EXCHANGE, *STEP)) -> list[Quantity]:
-    """The named inputs with kind and sources; a card's own numbers take both from its entry in data/hardware."""
-    stated = tuple(get_card(scenario.card).source)
-    return [replace(found, kind="reported", sources=stated) if name.startswith("card_") else found
-            for name, found in catalogue.evaluate(names, scenario, preset).items()]
+    """The named inputs with kind and sources; a card's own numbers take both from its entry in data/hardware.
+
+    Measured efficiencies are measured on the scenario's own card, or assumed to be those of the card that was measured.
+    """
+    stated, measured = tuple(get_card(scenario.card).source), scenario.efficiencies == MEASURED
+    wanted = [node for name in names for node in (SWITCHED.get(name, (name,)) if measured else (name,))]
+    found = catalogue.evaluate(wanted, scenario, preset)
+    return [_with_source(scenario, quantity, name, stated) for name, quantity in found.items()]
+
+
+def _with_source(scenario: Scenario, quantity: Quantity, name: str, stated: tuple[str, ...]) -> Quantity:
+    if name.startswith("card_"):
+        return replace(quantity, kind="reported", sources=stated)
+    measurement = next((nodes[name] for nodes in SWITCHED.values() if name in nodes), "")
+    if not measurement:
+        return quantity
+    from inside_deepinfer.studies.measured import is_own  # imports pandas
+
+    return replace(quantity, kind="measured" if is_own(scenario, measurement) else "assumption", sources=("gpu-runs",))

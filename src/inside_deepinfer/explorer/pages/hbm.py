@@ -7,12 +7,14 @@ from typing import Any
 
 from inside_deepinfer import catalogue
 from inside_deepinfer.explorer.page import Block, Number, Page, Prose, Table
-from inside_deepinfer.facts import digits, load_facts, percent, show
+from inside_deepinfer.facts import NotPossible, digits, load_facts, percent, show
+from inside_deepinfer.facts.gpu_runs import gpu_problems
 from inside_deepinfer.figures import hbm, hbm_capacity, hbm_movable
 from inside_deepinfer.figures.theme import KIND_MARK
 from inside_deepinfer.scenario import Scenario
 from inside_deepinfer.serving.capacity import check_fits
 from inside_deepinfer.serving.step_budget import precision_notice
+from inside_deepinfer.studies.measured import carried_over, listing
 from inside_deepinfer.studies.step_inputs import step_inputs
 
 FIT = ("resident_bytes", "usable_memory", "memory_needed", "largest_batch")
@@ -43,17 +45,32 @@ def finding(scenario: Scenario, preset: str) -> str:
     return text.replace(" GB", "\u00a0GB").replace(" ms", "\u00a0ms").replace(" %", "\u00a0%")  # large type breaks lines often
 
 
-def body(scenario: Scenario, preset: str) -> Sequence[Block]:
-    """What the card lacks, and every input of the step budget with its kind."""
-    precision = precision_notice(scenario.model, scenario.card)
+def _inputs(scenario: Scenario, preset: str) -> list[Block]:
+    """Every input of the step budget with its kind, and whose measured shares are used; or why there are none."""
+    try:
+        found, carried = step_inputs(scenario, preset), carried_over(scenario)
+    except NotPossible as reason:
+        return [Prose(str(reason), tone="warn", title="What the times rest on")]
     sources = load_facts().sources
-    rows = [[found.label, show(found.value, found.unit), found.kind, sources[found.sources[0]].title if found.sources else "you"]
-            for found in step_inputs(scenario, preset)]
+    rows = [[entry.label, show(entry.value, entry.unit), entry.kind, sources[entry.sources[0]].title if entry.sources else "you"]
+            for entry in found]
     table = Table(name="step-inputs", title="What the times rest on", columns=("input", "value", "kind", "from"), rows=rows,
                   filters=("kind",), marks={"kind": KIND_MARK})
+    tone = "warn" if "assumption" in carried else "plain"
+    return [*([Prose(carried, tone=tone, title="Efficiencies")] if carried else []), table]
+
+
+def body(scenario: Scenario, preset: str) -> Sequence[Block]:
+    """What the card lacks, every input of the step budget with its kind, and the cards that were measured."""
+    precision = precision_notice(scenario.model, scenario.card)
     left_out = Prose("Left out: uneven load between GPUs, waiting at synchronisation points, sampling, work of the CPU.",
                      title="What the step leaves out")
-    return [*([Prose(precision, tone="warn", title="Precision")] if precision else []), left_out, table]
+    cards = Table(name="measured-cards", title="Cards that were measured", search=False, rows=listing(),
+                  columns=("folder", "card", "date", "driver", "versions", "measured", "gives efficiencies of"))
+    return [*([Prose(precision, tone="warn", title="Precision")] if precision else []),
+            left_out, *_inputs(scenario, preset), cards, *(Prose(line, tone="warn", title="Not used") for line in gpu_problems()),
+            Prose("Run the scripts in benchmarks/gpu on a card of yours and put the files into data/measured/gpu/<card>: this page "
+                  "then lists it, and \"measured\" uses it for that card.", title="Another card")]
 
 
 PAGE = Page(
@@ -63,7 +80,7 @@ PAGE = Page(
     chapter="hbm",
     primary=("ep", "batch", "card"),
     folded={"Model and sequences": ("model", "context", "rows_per_sequence", "redundant_experts"),
-            "Step": ("step_time", "overlap", "selection_overlap")},
+            "Step": ("efficiencies", "step_time", "overlap", "selection_overlap")},
     numbers=("experts_per_gpu",
              Number("weight_bytes_per_gpu", label="weights held per GPU", show="decimal"),
              Number("hbm_read_bytes_per_step", label="weights read per step", show="decimal", beside="hbm.weights"),

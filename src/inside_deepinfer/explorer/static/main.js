@@ -6,6 +6,7 @@ import { Controls } from "./controls.js"
 import { h, kindMark, narrow, say } from "./dom.js"
 import { Figures } from "./figures.js"
 import { Drawer } from "./provenance.js"
+import { Upload } from "./upload.js"
 import { Wire } from "./wire.js"
 
 const { page, view: opening } = JSON.parse(document.getElementById("opening").textContent)
@@ -25,6 +26,7 @@ const figures = new Figures(page, { caption, ask: (message) => wire.ask(message)
 const drawer = new Drawer(page)
 const cards = new Cards(page, openChain)
 const blocks = new Blocks(openRow)
+const upload = page.upload ? new Upload(page, { caption, address: () => `${base}${page.slug}/file${current.query ? `?${current.query}` : ""}` }) : null
 const notices = h("ul")
 const finding = h("p", { class: "finding", "aria-live": "polite" })
 const scenario = h("p", { class: "scenario" })
@@ -49,7 +51,7 @@ document.getElementById("explorer").replaceChildren(
     h("nav", { "aria-label": "Pages of the dashboard" }, links),
     h("div", { class: "tools" }, inputs ? [sideButton, compareButton] : [], copyButton, largeButton), themeButton),
   h("div", { class: "frame" }, inputs ? side : [],
-    h("main", { id: "result", tabindex: "-1" }, line, h("h1", {}, page.question), bench ? bench.element : [], h("div", { class: "notices", role: "status" }, notices), finding, scenario, compared, cards.element, bench ? [blocks.element, figures.element] : [marksLegend(), figures.element, blocks.element],
+    h("main", { id: "result", tabindex: "-1" }, line, h("h1", {}, page.question), bench ? bench.element : [], h("div", { class: "notices", role: "status" }, notices), finding, scenario, compared, cards.element, bench ? [blocks.element, figures.element] : [marksLegend(), figures.element, blocks.element], upload ? upload.element : [],
       h("p", { class: "foot" }, chapter))),
   drawer.element, h("div", { id: "spoken", class: "ear", role: "status" }))
 

@@ -1,0 +1,129 @@
+"""What chapters 7 and 8 conclude from a card that we measured; every sentence holds in both runs."""
+
+import numpy as np
+
+from inside_deepinfer import catalogue
+from inside_deepinfer.conclusions.registry import conclusion
+from inside_deepinfer.facts import load_facts
+from inside_deepinfer.facts.gpu_runs import gpu_run
+from inside_deepinfer.serving import measured_card as mc
+from inside_deepinfer.serving.measured_numbers import large_product_rate
+from inside_deepinfer.studies.measured import compared, runs
+
+
+@conclusion("hbm.card-near-others", "Reading, copying and the median of both products come within a tenth of what others measured on this "
+                                    "kind of card, and our two runs within a twentieth of each other.")
+def _near_others() -> bool:
+    return all(abs(rate.error) < 0.1 and abs(rate.second / rate.others - 1) < 0.1 and abs(rate.spread) < 0.05 for rate in compared())
+
+
+@conclusion("hbm.card-slows-down", "The best of twenty repeats of a large product comes within a twentieth of the best that others found "
+                                   "on this chip, and the median lies at least a tenth below the best, in both precisions and both "
+                                   "runs.")
+def _slows_down() -> bool:
+    table = load_facts().points("matmul-reached").set_index(["card", "format"])["reached"]
+    others = {"bf16": table["h100", "BF16"], "fp8": table["h200", "FP8"]}  # one chip; nobody lists the H200 in BF16
+    best = {(run, precision): large_product_rate(run, precision, best=True) for run in runs() for precision in others}
+    return all(abs(rate / others[precision] - 1) < 0.05 and large_product_rate(run, precision) < 0.9 * rate
+               for (run, precision), rate in best.items())
+
+
+@conclusion("hbm.half-the-bytes", "With few tokens an expert in FP8 takes more than three fifths of its time in BF16, because a fixed time "
+                                  "of more than three times its launches does not shrink with the bytes.")
+def _half_the_bytes() -> bool:
+    def holds(run: str) -> bool:
+        table = gpu_run(run, "experts").table()
+        few = table[table["tokens"] <= 64].groupby("precision")["seconds"].median()
+        return few["fp8"] > 0.6 * few["bf16"] and mc.fixed_and_rate(run)[0] > 3 * mc.expert_rate(run, "fp8").fixed
+    return all(holds(run) for run in runs())
+
+
+@conclusion("hbm.layers-predicted", "In both runs the median error of the predicted layers is below 15 percent, and the worst below 25 "
+                                    "percent.")
+def _layers_predicted() -> bool:
+    found = [mc.predict_layers(run) for run in runs()]
+    return all(mc.median_error(layers) < 0.15 and abs(mc.worst(layers).error) < 0.25 for layers in found)
+
+
+@conclusion("hbm.worst-at-the-bend", "The worst is FP8 at EP64 in both runs, the group size whose tokens per expert come nearest to the "
+                                     "turning point; with the fewest tokens, at EP2, the prediction is not too short but too long.")
+def _worst_at_the_bend() -> bool:
+    for run in runs():
+        layers = mc.predict_layers(run)
+        far = {entry.ep: abs(np.log(mc.tokens_per_expert(run, "fp8", entry.ep) / mc.turning_point(run, "fp8")))
+               for entry in layers if entry.precision == "fp8"}
+        worst = mc.worst(layers)
+        if (worst.precision, worst.ep) != ("fp8", 64) or min(far, key=far.__getitem__) != 64:
+            return False
+        if any(entry.error < 0 for entry in layers if entry.ep == 2):
+            return False
+    return True
+
+
+@conclusion("hbm.curve-is-a-third", "About a third of that error goes away when the measured times of single experts take the place of the "
+                                    "curve; the rest is the layer's own.")
+def _curve_is_a_third() -> bool:
+    for run in runs():
+        worst = mc.worst(mc.predict_layers(run))
+        rest = next(entry.error for entry in mc.layers_from_measured_experts(run)
+                    if (entry.precision, entry.ep) == (worst.precision, worst.ep))
+        if not 0.25 < 1 - rest / worst.error < 0.45:
+            return False
+    return True
+
+
+@conclusion("hbm.only-fp8-has-a-rest", "Only in FP8, and only from EP32 on, do layers take more than six percent longer than their experts "
+                                       "one by one.")
+def _only_fp8() -> bool:
+    late = {(entry.precision, entry.ep) for run in runs() for entry in mc.layers_from_measured_experts(run) if entry.error < -0.06}
+    return bool(late) and late <= {("fp8", ep) for ep in (32, 64, 128)}
+
+
+@conclusion("hbm.gather-waits-for-readers", "Sixteen queries take as long as 64, to a twentieth, so the kernel waits for its own steps and "
+                                            "not for bandwidth; and gathering costs less than a tenth more than reading in order.")
+def _gather() -> bool:
+    return all(abs(mc.gather_seconds(run)[64] / mc.gather_seconds(run)[16] - 1) < 0.05 and max(mc.gather_penalty(run).values()) < 0.1
+               for run in runs())
+
+
+@conclusion("hbm.gather-far-below", "That is less than a quarter of the datasheet's bandwidth, where the step counts with four fifths.")
+def _far_below() -> bool:
+    stated = load_facts().cards[mc.card_of(runs()[0])].hbm_bandwidth
+    return catalogue.value("measured_gather_rate") < 0.25 * stated and load_facts().number("hardware.hbm_efficiency") == 0.8
+
+
+@conclusion("hbm.latency-is-the-hosts", "From the first run to the second, launching a kernel from Python and the fixed time of an "
+                                        "exchange both grew by more than a tenth, while the rate of the exchange and the replayed "
+                                        "graph stayed within a hundredth.")
+def _latency() -> bool:
+    first, second = runs()
+    grew = (mc.launch_time(second, "eager") / mc.launch_time(first, "eager"), mc.link(second).latency / mc.link(first).latency)
+    stayed = (mc.launch_time(second) / mc.launch_time(first), mc.link(second).rate / mc.link(first).rate)
+    return min(grew) > 1.1 and all(abs(ratio - 1) < 0.01 for ratio in stayed)
+
+
+@conclusion("hbm.measured-memory-binds", "With the measured shares memory limits the step at EP64 too, and the counted step comes "
+                                         "nearer to the published one without reaching it.")
+def _measured_binds() -> bool:
+    assumed, measured = (catalogue.value("counted_step_time", efficiencies=choice) for choice in ("datasheet", "measured"))
+    return (catalogue.value("binding_resource", efficiencies="measured") == "HBM"
+            and assumed < measured < catalogue.value("step_time"))
+
+
+# ---- chapter 8 --------------------------------------------------------------------------------------------------------------
+
+@conclusion("decode-frontier.graph-replay", "Launched one by one from Python, the kernels of a step would take more than three tenths of "
+                                            "the published step, in a replayed graph less than a twentieth, in both runs.")
+def _graph_replay() -> bool:
+    share = catalogue.value("time_launch") / catalogue.value("kernel_time") / catalogue.value("step_time")  # kernels per second of it
+    return all(share * mc.launch_time(run, "eager") > 0.3 and share * mc.launch_time(run) < 0.05 for run in runs())
+
+
+@conclusion("decode-frontier.measured-shares", "Fitted through the same point, the frontier with measured shares stays within a twentieth "
+                                               "of ours from 15 to 240 sequences per GPU.")
+def _measured_shares() -> bool:
+    batches = np.linspace(15.0, 240.0, 46)
+    curves = [catalogue.value("throughput_per_decode_gpu", efficiencies=choice, batch=batches,
+                              uncounted_time=catalogue.value("step_time_left_open", efficiencies=choice))
+              for choice in ("datasheet", "measured")]
+    return bool(np.all(np.abs(curves[1] / curves[0] - 1) < 0.05))
