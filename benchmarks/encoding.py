@@ -74,7 +74,7 @@ def main() -> None:
         with options.csv.open("w", newline="", encoding="utf-8") as handle:
             writer = csv.writer(handle)
             writer.writerow(COLUMNS)
-            writer.writerows(rows)
+            writer.writerows([*row[:4], *(f"{value:.4g}" for value in row[4:])] for row in rows)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from inside_deepinfer.facts import load_facts
-from inside_deepinfer.facts.gpu_runs import MEASUREMENTS
+from inside_deepinfer.facts.gpu_runs import COLUMNS
 
 SCRIPTS = Path(__file__).parents[1] / "benchmarks" / "gpu"
 NEEDS_TRITON = ("gather", "batch_bits")
@@ -60,10 +60,10 @@ def places(tmp_path):
 
 
 def test_there_is_a_script_for_every_measurement():
-    assert set(MEASUREMENTS) <= {path.stem for path in SCRIPTS.glob("*.py")}
+    assert set(COLUMNS) <= {path.stem for path in SCRIPTS.glob("*.py")}
 
 
-@pytest.mark.parametrize("script", sorted(MEASUREMENTS))
+@pytest.mark.parametrize("script", sorted(COLUMNS))
 def test_without_pytorch_or_card_one_line_and_nothing_changes(script, places):
     lib, out = places
     before = (out / f"{script}.json")
@@ -74,7 +74,7 @@ def test_without_pytorch_or_card_one_line_and_nothing_changes(script, places):
     assert before.read_text() == "kept" and list(out.iterdir()) == [before]
 
 
-@pytest.mark.parametrize("script", ["bandwidth", "matmul", "experts", "layer", "gather", "batch_bits"])
+@pytest.mark.parametrize("script", ["bandwidth", "matmul", "experts", "layer", "gather", "batch_bits", "uneven", "clocks"])
 def test_too_little_memory_is_said_with_both_sizes(script, places):
     lib, out = places
     message = one_line(run(script, lib, out, free=2**20))

@@ -1,7 +1,10 @@
 """What chapter 16 concludes. The tokenizer is imported late: the registry does not need it."""
 
+from typing import Any
+
 from inside_deepinfer import catalogue
 from inside_deepinfer.conclusions.registry import conclusion
+from inside_deepinfer.facts import load_facts
 
 
 @conclusion("encoding.same-ids", "On a conversation without control spellings in its messages both ways give the same ids.")
@@ -38,3 +41,29 @@ def _one_long_message() -> bool:
     from inside_deepinfer.tokens.segments import even_but_one, parallel_gain
 
     return max(parallel_gain(even_but_one(messages, 0.5), threads) for messages in (40, 400, 800) for threads in (8, 64, 1024)) < 2.001
+
+
+@conclusion("encoding.own-one-thread", "With one thread segments were about one and a half to three times as fast as the whole prompt; "
+                                       "the article's twofold gain lies between.")
+def _own_one_thread() -> bool:
+    gains = _own_run().query("threads == 1").ratio
+    low, high = load_facts().quantity("api.encode_single_thread").value
+    return 1.4 < gains.min() < low <= high < gains.max() < 3.2
+
+
+@conclusion("encoding.own-threads", "With two threads the gain grew to more than five for the longer two conversations.")
+def _own_threads() -> bool:
+    run = _own_run().set_index(["turns", "threads"]).ratio
+    return bool((run[:, 2] > run[:, 1]).all()) and min(run[200, 2], run[400, 2]) > 5
+
+
+@conclusion("encoding.own-growth", "A character of the longest prompt cost the whole-prompt way more than half as much again as one of "
+                                   "the shortest; segment by segment it cost no more.")
+def _own_growth() -> bool:
+    run = _own_run().query("threads == 1").set_index("turns")
+    whole, segments = (run[column] / run.characters for column in ("whole_s", "segments_s"))
+    return whole[400] > 1.5 * whole[20] and segments[400] <= segments[20]
+
+
+def _own_run() -> Any:
+    return load_facts().points("encoding-speed")

@@ -7,6 +7,7 @@ from inside_deepinfer.conclusions.registry import conclusion
 from inside_deepinfer.facts import load_facts
 from inside_deepinfer.facts.gpu_runs import gpu_run
 from inside_deepinfer.serving import measured_card as mc
+from inside_deepinfer.serving import measured_uneven as mu
 from inside_deepinfer.serving.measured_numbers import large_product_rate
 from inside_deepinfer.studies.measured import compared, runs
 
@@ -60,8 +61,8 @@ def _worst_at_the_bend() -> bool:
     return True
 
 
-@conclusion("hbm.curve-is-a-third", "About a third of that error goes away when the measured times of single experts take the place of the "
-                                    "curve; the rest is the layer's own.")
+@conclusion("hbm.curve-is-a-third", "About a third of that error goes away when measured times of single experts, read off between round "
+                                    "token counts, take the place of the curve.")
 def _curve_is_a_third() -> bool:
     for run in runs():
         worst = mc.worst(mc.predict_layers(run))
@@ -72,11 +73,63 @@ def _curve_is_a_third() -> bool:
     return True
 
 
-@conclusion("hbm.only-fp8-has-a-rest", "Only in FP8, and only from EP32 on, do layers take more than six percent longer than their experts "
-                                       "one by one.")
+@conclusion("hbm.only-fp8-has-a-rest", "Only in FP8, and only from EP32 on, do layers take more than six percent longer than experts read "
+                                       "off in this way.")
 def _only_fp8() -> bool:
     late = {(entry.precision, entry.ep) for run in runs() for entry in mc.layers_from_measured_experts(run) if entry.error < -0.06}
     return bool(late) and late <= {("fp8", ep) for ep in (32, 64, 128)}
+
+
+@conclusion("hbm.own-counts-explain", "Single experts with exactly the layer's counts add up to its time within a fiftieth, and every "
+                                       "FP8 layer from EP16 on is then met within a twentieth, in both runs.")
+def _own_counts() -> bool:
+    for run in runs():
+        layers = [entry for entry in mu.layers_from_own_counts(run) if entry.precision == "fp8" and entry.ep >= 16]
+        if {entry.ep for entry in layers} != {16, 32, 64, 128} or any(abs(entry.error) > 0.05 for entry in layers):
+            return False
+        if abs(mu.of_worst(run, layers).error) > 0.02:
+            return False
+    return True
+
+
+@conclusion("hbm.bf16-too-long", "In BF16 the same sum is nowhere more than a fiftieth too short, but at EP128 it is a tenth to a seventh "
+                                 "too long in both runs, and why we do not know.")
+def _bf16_too_long() -> bool:
+    for run in runs():
+        errors = {entry.ep: entry.error for entry in mu.layers_from_own_counts(run) if entry.precision == "bf16" and entry.ep >= 16}
+        if min(errors.values()) < -0.02 or max(errors.values()) != errors[128] or not 0.1 < errors[128] < 1 / 7:
+            return False
+    return True
+
+
+@conclusion("hbm.more-tokens-less-time", "More tokens can take less time: with 288 tokens the library picks another kernel than with 280 "
+                                         "and needs a sixth less, and with 240 it runs the kernel of 208 in a tenth less.")
+def _more_tokens() -> bool:
+    def holds(run: str) -> bool:
+        time, chosen = mu.alone(run, "fp8"), {size: mu.kernels(run, "fp8", size) for size in (208, 240, 280, 288)}
+        return (chosen[280] != chosen[288] and chosen[208] == chosen[240] != []
+                and 0.15 < 1 - time[288] / time[280] < 0.2 and 0.08 < 1 - time[240] / time[208] < 0.15)
+    return all(holds(run) for run in runs())
+
+
+@conclusion("hbm.not-the-mix", "Tokens that no cache holds add less than a thirtieth, each product is one kernel alone as in the layer, "
+                               "and neither measurement quantises anything, so memory, launches and scales do not explain it.")
+def _not_the_mix() -> bool:
+    for run in runs():
+        warm, cold = (mu.of_worst(run, mu.layers_from_own_counts(run, own)).predicted for own in (False, True))
+        precision, counts = mu.counts_of_worst(run)
+        if cold / warm - 1 > 1 / 30 or any([len(names) for names in mu.kernels(run, precision, count)] != [1, 1] for count in counts):
+            return False
+    return True
+
+
+@conclusion("hbm.card-power-limit", "Within two tenths of a second of large products the clock falls by more than a fifth, and from then "
+                                    "on the driver names the power limit as the reason in every reading, in both precisions and both runs.")
+def _power_limit() -> bool:
+    def holds(run: str, precision: str) -> bool:
+        start, later = mu.clock(run, precision, before=0.15), mu.clock(run, precision, after=0.25)
+        return bool(start) and len(later) > 20 and all(hertz < 0.8 * start[0][0] and capped for hertz, capped in later)
+    return all(holds(run, precision) for run in runs() for precision in ("bf16", "fp8"))
 
 
 @conclusion("hbm.gather-waits-for-readers", "Sixteen queries take as long as 64, to a twentieth, so the kernel waits for its own steps and "

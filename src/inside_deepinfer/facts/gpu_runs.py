@@ -29,6 +29,12 @@ MEASUREMENTS = {  # measurement -> columns that every row must have, besides the
     "alltoall": ("bytes", "cards", "bytes_to_others"),
     "batch_bits": ("what", "batch", "values", "values_changed", "largest_difference"),
 }
+EXTRAS = {  # measurements that explain the others; no card needs them, and no fit uses them
+    "uneven": ("what", "precision", "tokens_per_expert"),
+    "clocks": ("precision", "side", "flop", "until", "sm_mhz", "watt", "limit_watt"),
+}
+COLUMNS = MEASUREMENTS | EXTRAS
+TEXTS = ("what", "precision")
 TIMES = ("seconds", "seconds_min", "seconds_max", "repeats", "inner")
 KINDS = {  # measurement -> the column that says what a row is, and the values that the fits need
     "bandwidth": ("what", {"copy", "read"}),
@@ -38,6 +44,7 @@ KINDS = {  # measurement -> the column that says what a row is, and the values t
     "gather": ("what", {"contiguous", "gathered"}),
     "launch": ("what", {"eager", "graph"}),
     "batch_bits": ("what", {"library", "fixed order"}),
+    "uneven": ("what", {"alone", "layer"}),
 }
 MAY_BE_ZERO = ("values_changed", "largest_difference")
 
@@ -81,8 +88,8 @@ def read_run(path: Path) -> Run:
             first = error.errors()[0]
             raise FactError(path.name, "", ".".join(str(part) for part in first["loc"]), first["msg"]) from None
         raise FactError(path.name, "", "", f"no result of benchmarks/gpu: {' '.join(str(error).split())[:120]}") from None
-    if run.measurement not in MEASUREMENTS:
-        raise FactError(path.name, "", "measurement", f"{run.measurement!r} is none of {', '.join(MEASUREMENTS)}")
+    if run.measurement not in COLUMNS:
+        raise FactError(path.name, "", "measurement", f"{run.measurement!r} is none of {', '.join(COLUMNS)}")
     for number, row in enumerate(run.rows, start=1):
         _check_row(path.name, f"row {number}", run.measurement, row)
     column, needed = KINDS.get(run.measurement, ("", set()))
@@ -94,12 +101,11 @@ def read_run(path: Path) -> Run:
 
 def _check_row(file: str, entry: str, measurement: str, row: dict[str, Any]) -> None:
     """Every column is there, and every number is one that can be divided by."""
-    kind = KINDS.get(measurement, ("", set()))[0]
-    for column in (*MEASUREMENTS[measurement], *TIMES):
+    for column in (*COLUMNS[measurement], *TIMES):
         if column not in row:
             raise FactError(file, entry, column, "is missing")
         value = row[column]
-        if column == kind:
+        if column in TEXTS:
             if not isinstance(value, str):
                 raise FactError(file, entry, column, "must be text")
         elif column == "tokens_per_expert":

@@ -1,4 +1,4 @@
-"""How much faster segments are than the whole prompt: the article's times, the bound of the threads, and our own run if there is one."""
+"""How much faster segments are than the whole prompt: the article's times, the bound of the threads, and our own run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from inside_deepinfer.figures.movable import movable
 from inside_deepinfer.tokens.segments import even_but_one, parallel_gain
 from inside_deepinfer.tokens.speed import sizes
 
-MEASURED = "encoding-speed"  # id of the table that benchmarks/encoding.py writes, once it was run on a calm machine
+MEASURED = "encoding-speed"  # id of the table that benchmarks/encoding.py writes
 THREADS = (1, 2, 4, 8, 16, 32, 64)
 SHARES = (0.0, 0.05, 0.1, 0.25, 0.5, 0.75)
 SOURCES = ("article-001", "inside-deepinfer")
@@ -29,14 +29,13 @@ def article_times() -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["turns", "characters", "segments (s)", "whole (s)", "printed ratio", "ratio"])
 
 
-def measured_times() -> pd.DataFrame | None:
-    """Our own run of the benchmark; None as long as there is none."""
-    facts = load_facts()
-    return facts.points(MEASURED) if MEASURED in facts.curves else None
+def measured_times() -> pd.DataFrame:
+    """Our own run of the benchmark, one row for each number of threads and conversation."""
+    return load_facts().points(MEASURED)
 
 
 def speedups() -> go.Figure:
-    """Speed-up by conversation: the article's points, the bound of its threads, and our own run if there is one."""
+    """Speed-up by conversation: the article's points, the bound of its threads, and our own run."""
     times, own = article_times(), measured_times()
     limit, one = catalogue.value("encode_speedup_limit"), load_facts().quantity("api.encode_single_thread").value
     turns, threads = times["turns"].tolist(), load_facts().number("article.encode_threads")
@@ -46,21 +45,18 @@ def speedups() -> go.Figure:
     table = times.assign(**{"most that the threads allow": limit})
     said = "; ".join(f"{row.turns:.0f} turns {digits(row.ratio, 3)}" for row in times.itertuples())
     alt = f"Segments over whole prompt in article 001: {said}; its threads allow at most {digits(limit, 3)}."
-    sources: tuple[str, ...] = SOURCES
-    if own is not None:
-        for number, (count, part) in enumerate(own.groupby("threads")):
-            traces.append(points(part["turns"], part["ratio"], f"our run, {_threads(count)}", "measured",
-                                 mode="lines+markers", line=dict(dash="dot" if number else "solid")))
-        best = own.groupby("threads")["ratio"].agg(["min", "max"])
-        alt += " Our run: " + "; ".join(f"{_threads(count)} {digits(row['min'], 3)} to {digits(row['max'], 3)}"
-                                        for count, row in best.iterrows()) + "."
-        table = pd.concat([table, own.rename(columns={"segments_s": "segments (s)", "whole_s": "whole (s)"})[
-            ["threads", "turns", "characters", "segments (s)", "whole (s)", "ratio"]]])
-        sources = (*SOURCES, load_facts().curves[MEASURED].source)
+    for number, (count, part) in enumerate(own.groupby("threads")):
+        traces.append(points(part["turns"], part["ratio"], f"our run, {_threads(count)}", "measured",
+                             mode="lines+markers", line=dict(dash="dot" if number else "solid")))
+    best = own.groupby("threads")["ratio"].agg(["min", "max"])
+    alt += " Our run: " + "; ".join(f"{_threads(count)} {digits(row['min'], 3)} to {digits(row['max'], 3)}"
+                                    for count, row in best.iterrows()) + "."
+    table = pd.concat([table, own.rename(columns={"segments_s": "segments (s)", "whole_s": "whole (s)"})[
+        ["threads", "turns", "characters", "segments (s)", "whole (s)", "ratio"]]])
     figure = go.Figure(traces, dict(xaxis=dict(type="log", tickvals=turns, ticktext=[str(turn) for turn in turns]),
                                     yaxis=dict(rangemode="tozero")))
     return finish(figure, name="encoding-speedups", alt=alt, table=table, x="length of the conversation (turn)",
-                  y="whole prompt over segments (ratio)", sources=sources)
+                  y="whole prompt over segments (ratio)", sources=(*SOURCES, load_facts().curves[MEASURED].source))
 
 
 def _threads(count: float) -> str:

@@ -177,16 +177,20 @@ def turning_point(run: str, precision: str) -> float:
 def layers_from_measured_experts(run: str) -> list[LayerPrediction]:
     """As ``predict_layers``, with the measured times of one expert, read off between the sizes, in the place of the curve.
 
-    What is wrong here too is not the curve's fault: a layer then takes another time than its experts one by one.
+    What is wrong here too is not the curve's fault; ``measured_uneven`` shows whose it is.
     """
-    table = gpu_run(run, "experts").table()
     found = []
     for row in gpu_run(run, "layer").rows:
-        alone = table[table["precision"] == row["precision"]].sort_values("tokens")
-        tokens = np.array([count for count in row["tokens_per_expert"] if count], dtype=float)
-        seconds = np.interp(tokens, alone["tokens"].to_numpy(float), alone["seconds"].to_numpy(float)).sum()
+        seconds = between_sizes(run, row["precision"], [count for count in row["tokens_per_expert"] if count]).sum()
         found.append(LayerPrediction(row["precision"], int(row["ep"]), float(row["seconds"]), float(seconds)))
     return found
+
+
+def between_sizes(run: str, precision: str, tokens: Any) -> np.ndarray:
+    """Seconds of one expert with these tokens, read off on straight lines between the sizes that were measured."""
+    table = gpu_run(run, "experts").table()
+    alone = table[table["precision"] == precision].sort_values("tokens")
+    return np.interp(np.asarray(tokens, dtype=float), alone["tokens"].to_numpy(float), alone["seconds"].to_numpy(float))
 
 
 def worst(predictions: list[LayerPrediction]) -> LayerPrediction:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from statistics import median
 from typing import Any
 
 from inside_deepinfer.facts import derived
@@ -13,6 +15,16 @@ def _card() -> Any:
     from inside_deepinfer.serving import measured_card  # imports pandas, which quick commands do without
 
     return measured_card
+
+
+def _uneven() -> Any:
+    from inside_deepinfer.serving import measured_uneven  # as above
+
+    return measured_uneven
+
+
+def _median(values: Iterable[float]) -> float:
+    return float(median(values))
 
 
 def large_product_rate(run: str, precision: str, best: bool = False) -> float:
@@ -149,6 +161,34 @@ def measured_worst_layer_rest(run: str) -> float:
     found = _card().worst(_card().predict_layers(run))
     return next(entry.error for entry in _card().layers_from_measured_experts(run)
                 if (entry.precision, entry.ep) == (found.precision, found.ep))
+
+
+@derived(label="error of that layer from experts with its own counts", unit="ratio", words=True, uses=_RUN,
+         formula="sum of the times of single experts, measured with the layer's token counts / measured layer - 1")
+def measured_worst_layer_own_counts(run: str) -> float:
+    """What is left when each expert is measured alone with exactly its tokens."""
+    return _uneven().of_worst(run, _uneven().layers_from_own_counts(run)).error
+
+
+@derived(label="what padding to 64 tokens changes in that layer", unit="ratio", words=True, uses=_RUN,
+         formula="time with each count raised to a multiple of 64 / time as it is - 1")
+def measured_padded_layer(run: str) -> float:
+    """More to compute, and less time."""
+    return _uneven().padded(run, 64)
+
+
+@derived(label="clock under large FP8 products", unit="Hz", words=True, uses=_RUN,
+         formula="median of the windows from half a second on")
+def measured_clock_under_load(run: str) -> float:
+    """Read by nvidia-smi every 20 ms while the products ran."""
+    return _median(hertz for hertz, _ in _uneven().clock(run, "fp8", after=0.5))
+
+
+@derived(label="clock at the start of large FP8 products", unit="Hz", words=True, uses=_RUN,
+         formula="median of the first tenth of a second")
+def measured_clock_at_start(run: str) -> float:
+    """From a card at rest."""
+    return _median(hertz for hertz, _ in _uneven().clock(run, "fp8", before=0.15))
 
 
 @derived(label="most that gathering costs", unit="ratio", words=True, uses=_RUN,
