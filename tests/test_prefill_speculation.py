@@ -226,3 +226,8 @@ def test_a_spread_that_leaves_no_room_says_so():
     with pytest.raises(UserError, match="spread"):
         catalogue.value("scheduled_drafts", acceptance_mean=0.9, acceptance_spread=0.45)
     assert "spread" in shown("speculation", "am=0.9&as=0.45")["finding"]["reason"]
+
+
+@pytest.mark.parametrize("name", ["scheduled_drafts", "schedule_gain", "late_budget_loss"])
+def test_the_schedule_follows_the_efficiencies_of_the_scenario(name):
+    assert catalogue.value(name, efficiencies="measured") != catalogue.value(name, efficiencies="datasheet")

@@ -53,7 +53,7 @@ PAGE = Page(
     primary=("batch", "ep", "context"),
     folded={"Card and model": ("card", "model", "redundant_experts"),
             "Acceptance": ("tokens_per_step", "rows_per_sequence"),
-            "Step": ("uncounted_time", "overlap", "selection_overlap"),
+            "Step": ("efficiencies", "uncounted_time", "overlap", "selection_overlap"),
             "Cluster": ("pd_ratio",)},
     numbers=(Number("fitting_throughput_per_decode_gpu", label="output per decode GPU", beside="decode.benchmark"),
              Number("fitting_throughput_per_cluster_gpu", label="output per GPU of the cluster"),

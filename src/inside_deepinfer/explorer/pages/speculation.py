@@ -54,7 +54,7 @@ PAGE = Page(
     chapter="speculation",
     primary=("batch", "acceptance_mean", "acceptance_spread"),
     folded={"Machine": ("card", "ep", "redundant_experts", "model"),
-            "Step": ("context", "uncounted_time", "overlap", "selection_overlap")},
+            "Step": ("efficiencies", "context", "uncounted_time", "overlap", "selection_overlap")},
     numbers=(Number("scheduled_drafts", label="guesses checked per sequence"),
              Number("scheduled_rows", label="rows per sequence"),
              Number("scheduled_tokens", label="tokens per step"),
