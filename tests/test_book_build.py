@@ -258,7 +258,10 @@ def test_origin_of_a_number_opens_by_keyboard_and_closes(built, chrome, width):
         box = card.bounding_box()
         assert box["x"] >= 0 and box["x"] + box["width"] <= width and box["y"] >= 0
         view.check()
-        card.locator(".chain-inputs .num").first.click()
+        given = card.locator(".chain-inputs .num").first
+        assert given.get_attribute("aria-haspopup") == "dialog"
+        assert view.page.locator(f"#{given.get_attribute('aria-describedby')}").count() == 1
+        given.click()
         assert view.page.locator(".chain:popover-open").count() == 2
         for left in (1, 0):
             view.page.keyboard.press("Escape")

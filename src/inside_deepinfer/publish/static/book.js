@@ -15,6 +15,10 @@
       return;
     }
     if (pressed) openers.set(card, pressed);
+    for (const input of card.querySelectorAll(".chain-inputs .num")) {
+      input.setAttribute("aria-haspopup", "dialog");
+      input.setAttribute("aria-describedby", `about-${/kind-(\w+)/.exec(input.className)[1]}`);
+    }
     if (window.innerWidth < 600) return;
     const anchor = pressed?.closest(".chain") ?? pressed;
     if (!anchor) return;
