@@ -277,7 +277,7 @@ def test_data_can_be_taken_home(built, chrome, tmp_path):
             view.page.locator("#fig-sample-price .get-csv").click()
         assert csv.value.suggested_filename == "sample-price.csv"
         lines = Path(csv.value.path()).read_text(encoding="utf-8").splitlines()
-        assert lines[0] == "cache hit rate (ratio),price (CNY/Mtoken)" and lines[1] == "0.0,1.0" and len(lines) == 61
+        assert lines[0] == "cache hit rate (ratio),price (CNY/Mtoken)" and lines[1] == "0,1" and len(lines) == 61
         with view.page.expect_download() as png:
             view.page.locator("#fig-sample-price .get-png").click()
         assert Path(png.value.path()).read_bytes().startswith(b"\x89PNG")

@@ -111,7 +111,9 @@ def _cell(cell: Any) -> str:
         return "<td></td>"
     if isinstance(cell, bool) or not isinstance(cell, (int, float)):
         return f"<td>{escape(str(cell))}</td>"
-    return f'<td class="n" data-v="{cell!r}">{digits(float(cell), 6)}</td>'
+    text = digits(float(cell), 6)
+    exact = "" if float(text.replace(",", "")) == cell else f' data-v="{cell!r}"'  # only where the text says less
+    return f'<td class="n"{exact}>{text}</td>'
 
 
 def _island(content: dict[str, Any]) -> str:

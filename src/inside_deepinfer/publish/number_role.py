@@ -93,7 +93,7 @@ def _popover(step: dict[str, Any], known: dict[str, dict[str, Any]], source_page
         parts.append(f'<p class="chain-source">Source: <a href="{source_page(name)}">{escape(source.title)}</a>, '
                      f'{source.date}</p>')
     parts.append(f'<p class="chain-id"><code>{breakable(step["name"])}</code> '
-                 f'<button type="button" class="chain-close" popovertarget="{step["id"]}" popovertargetaction="hide">Close'
+                 f'<button class="chain-close" popovertarget="{step["id"]}" popovertargetaction="hide">Close'
                  '</button></p></div>')
     return "".join(parts)
 

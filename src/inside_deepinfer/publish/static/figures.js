@@ -96,7 +96,7 @@
 
   const csv = element => {
     const cell = part => {
-      const text = part.dataset.v ?? part.textContent;
+      const text = part.dataset.v ?? (part.matches(".n") ? part.textContent.replaceAll(",", "") : part.textContent);
       return /[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
     };
     const rows = [...element.querySelectorAll(".figure-data tr")].map(row => [...row.cells].map(cell).join(","));
