@@ -138,7 +138,7 @@ def test_the_page_shows_the_chapters_numbers():
 
 
 @pytest.mark.parametrize(("query", "reason"), [
-    ("c=h200&ep=2", "what DeepSeek-V4.1-Flash keeps on every GPU is 166.4 GB"), ("b=4000", "at most 1981 sequences"),
+    ("c=h200&ep=2", "what DeepSeek-V4.1-Flash keeps on every GPU is 166.4 GB"), ("b=4000", "at most 1,981 sequences"),
     ("ep=65", "a divisor of the 384 routed experts"), ("c=ascend-950pr", "scale-up domain")])
 def test_what_cannot_be_is_a_reason_and_no_number(query, reason):
     shown = page(query)

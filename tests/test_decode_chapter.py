@@ -132,7 +132,7 @@ def test_hover_shows_the_time_budget_of_a_point():
 
 def test_a_scenario_that_does_not_fit_has_reasons_and_no_numbers():
     found = page("b=3000")
-    assert "at most 1981 sequences per GPU fit" in found["finding"]["reason"]
+    assert "at most 1,981 sequences per GPU fit" in found["finding"]["reason"]
     assert all("sequences per GPU fit" in card(found, name)["reason"] and not card(found, name)["big"] for name in NAMES)
     curve, budget = found["figures"]
     assert "3,000 sequences per GPU do not fit" in curve["alt"] and "sequences per GPU fit" in budget["reason"]

@@ -113,7 +113,7 @@ def variants(scenario: Scenario, preset: str = "published") -> go.Figure:
         (f"EP{other_ep}", True, {"ep": other_ep}),
         ("without speculation", False, {}),
         (f"context of {most:,} tokens", True, {"context": float(most)}),
-        (f"the same on {get_card(LARGE_CARD).name}", True, {"context": float(most), "card": LARGE_CARD})]
+        (f"that context on {get_card(LARGE_CARD).name}", True, {"context": float(most), "card": LARGE_CARD})]
     traces, rows, said = [], [], []
     for order, (name, speculation, changes) in enumerate(cases):
         try:

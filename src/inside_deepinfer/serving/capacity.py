@@ -102,7 +102,7 @@ def fit_notice(model: str, card: str, resident: float, usable: float, needed: fl
                 f"{name} leaves {usable / 1e9:.1f} GB; spread the experts over more GPUs")
     if needed > usable:
         return (f"not possible: {needed / 1e9:.1f} GB are needed and {name} leaves {usable / 1e9:.1f} GB; "
-                f"at most {most:.0f} sequences per GPU fit at this context")
+                f"at most {most:,.0f} sequences per GPU fit at this context")
     return ""
 
 

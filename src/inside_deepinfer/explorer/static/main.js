@@ -55,6 +55,10 @@ document.getElementById("explorer").replaceChildren(
       h("p", { class: "foot" }, chapter))),
   drawer.element, h("div", { id: "spoken", class: "ear", role: "status" }))
 
+// where the pages do not fit beside each other, the present one is in sight
+const present = links.find((link) => link.hasAttribute("aria-current"))
+if (present) present.parentElement.scrollLeft = present.offsetLeft - present.parentElement.offsetLeft - (present.parentElement.clientWidth - present.offsetWidth) / 2
+
 // --- state ---------------------------------------------------------------------------------------------------------------------
 const wire = new Wire({
   onView: (view, more) => show(view, more),
