@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 
 import pytest
@@ -28,21 +27,6 @@ MINE = [name for name, entry in CONCLUSIONS.items() if entry.chapter in CHAPTERS
 @pytest.mark.parametrize("name", MINE)
 def test_the_book_may_still_say(name):
     assert CONCLUSIONS[name].holds(), f"no longer true: {CONCLUSIONS[name].sentence}"
-
-
-@pytest.mark.parametrize("chapter", CHAPTERS)
-def test_a_chapter_says_all_it_concludes_and_shows_all_its_claims(chapter):
-    text = (NOTEBOOKS / f"{chapter}.md").read_text(encoding="utf-8")
-    said = set(re.findall(r"\{conclusion\}`([^`]+)`", text))
-    assert said == {name for name in MINE if CONCLUSIONS[name].chapter == chapter}
-    claims = {claim.id for claim in load_facts().claims.values() if claim.chapter == chapter}
-    assert claims <= set(re.findall(r"\{claim\}`([^`]+)`", text))
-
-
-@pytest.mark.parametrize("chapter", CHAPTERS)
-def test_every_number_of_the_prose_exists(chapter):
-    for number in re.findall(r"\{num\}`([^`]+)`", (NOTEBOOKS / f"{chapter}.md").read_text(encoding="utf-8")):
-        assert look_up(number)[1]
 
 
 @pytest.mark.parametrize(("name", "value", "source"), [

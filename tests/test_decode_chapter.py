@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +12,9 @@ from typer.testing import CliRunner
 
 from inside_deepinfer import catalogue
 from inside_deepinfer.cli import app
-from inside_deepinfer.conclusions import CONCLUSIONS
 from inside_deepinfer.explorer import session, state, view
 from inside_deepinfer.explorer.pages.decode_frontier import PAGE
 from inside_deepinfer.facts import NotPossible, load_facts
-from inside_deepinfer.publish.chain import look_up
 from inside_deepinfer.scenario import make_scenario
 from inside_deepinfer.serving.feasible import NAMES
 from inside_deepinfer.serving.production import mean_abs_error, predict
@@ -39,18 +36,6 @@ def card(found: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 # ---- the chapter -----------------------------------------------------------------------------------------------------------
-
-def test_the_chapter_says_all_it_concludes_and_shows_all_its_claims():
-    mine = {name for name, entry in CONCLUSIONS.items() if entry.chapter == "decode-frontier"}
-    assert set(re.findall(r"\{conclusion\}`([^`]+)`", CHAPTER)) == mine
-    claims = {claim.id for claim in load_facts().claims.values() if claim.chapter == "decode-frontier"}
-    assert claims <= set(re.findall(r"\{claim\}`([^`]+)`", CHAPTER))
-
-
-def test_every_number_of_the_prose_exists():
-    for number in re.findall(r"\{num\}`([^`]+)`", CHAPTER):
-        assert look_up(number)[1]
-
 
 @pytest.mark.parametrize(("name", "value", "error", "source"), [
     ("article_step_time", 60 * 3.21 / 14_466, 1e-9, "article 000: sequences, tokens per step and benchmark"),

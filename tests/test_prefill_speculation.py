@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,14 +12,12 @@ from typer.testing import CliRunner
 
 from inside_deepinfer import catalogue
 from inside_deepinfer.cli import app
-from inside_deepinfer.conclusions import CONCLUSIONS
 from inside_deepinfer.explorer import state, view
 from inside_deepinfer.explorer.pages import page_of
-from inside_deepinfer.facts import InputError, NotPossible, UserError, load_facts
+from inside_deepinfer.facts import InputError, NotPossible, UserError
 from inside_deepinfer.figures import frontier_movable
 from inside_deepinfer.figures import speculation as figures
 from inside_deepinfer.figures.drawing import draw
-from inside_deepinfer.publish.chain import look_up
 from inside_deepinfer.scenario import make_scenario
 from inside_deepinfer.serving import speculation as serving
 from inside_deepinfer.serving.acceptance import drawn_survivals, speculate
@@ -36,21 +33,6 @@ RUN = CliRunner()
 def shown(slug: str, query: str) -> dict:
     page = page_of(slug)
     return json.loads(view.results(page, state.read(query, page)))
-
-
-@pytest.mark.parametrize("chapter", CHAPTERS)
-def test_a_chapter_says_all_it_concludes_and_shows_all_its_claims(chapter):
-    text = (NOTEBOOKS / f"{chapter}.md").read_text(encoding="utf-8")
-    said = set(re.findall(r"\{conclusion\}`([^`]+)`", text))
-    assert said == {name for name, entry in CONCLUSIONS.items() if entry.chapter == chapter}
-    claims = {claim.id for claim in load_facts().claims.values() if claim.chapter == chapter}
-    assert claims <= set(re.findall(r"\{claim\}`([^`]+)`", text))
-
-
-@pytest.mark.parametrize("chapter", CHAPTERS)
-def test_every_number_of_the_prose_exists(chapter):
-    for number in re.findall(r"\{num\}`([^`]+)`", (NOTEBOOKS / f"{chapter}.md").read_text(encoding="utf-8")):
-        assert look_up(number)[1]
 
 
 @pytest.mark.parametrize(("name", "value", "source"), [
