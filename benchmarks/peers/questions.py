@@ -1,20 +1,21 @@
 """The questions that both calculators get, and what ours answers; the peer's side is in aiconfigurator.py.
 
 Ours enumerates expert parallelism from 4 to 64 with 1,000 batches each and takes the point with the most output per GPU of the cluster
-among those that are fast enough. Prefill GPUs beside one decode GPU follow from the workload and our prefill capacity. What a step takes
+among those that are fast enough. Prefill GPUs beside one decode GPU follow from the workload and our prefill capacity, on DeepInfer's
+four cards for an instance or, where the weights do not fit on them, on the fewest that hold them. What a step takes
 beyond its count (``decode.uncounted_time``) and the reached share of prefill speed are those fitted on DeepInfer, for every model.
 """
 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from inside_deepinfer import catalogue
-from inside_deepinfer.facts import InputError, NotPossible, load_facts
-from inside_deepinfer.scenario import Scenario, make_scenario
+from inside_deepinfer.facts import InputError, NotPossible, load_facts, resolve
+from inside_deepinfer.scenario import Scenario, make_scenario, quantities
 from inside_deepinfer.studies.decode_curves import frontier
 
 BATCHES = np.arange(1.0, 1001.0)
@@ -103,7 +104,7 @@ def _best(question: Question) -> tuple[int, str]:
             continue
         points += curve.batch.size
         new = (question.input - question.cached) / question.output
-        prefill = new * curve.per_decode_gpu / catalogue.value("prefill_capacity", scenario)
+        prefill = new * curve.per_decode_gpu / _prefill_capacity(scenario)
         each = np.where(curve.user_speed >= question.slowest, curve.per_decode_gpu / (1 + prefill), 0.0)
         place = int(np.argmax(each))
         best = max(best, (float(each[place]), float(curve.user_speed[place]), group))
@@ -111,6 +112,19 @@ def _best(question: Question) -> tuple[int, str]:
     if not best[2]:
         return points, reason or f"no point reaches {question.slowest:g} token/s per user"
     return points, f"{best[0]:,.0f} token/s per cluster GPU at {best[1]:.1f} per user, EP{best[2]}; up to EP{PEERS_LARGEST} {small:,.0f}"
+
+
+def _prefill_capacity(scenario: Scenario) -> float:
+    """New tokens per second and prefill GPU, on the smallest instance that holds the weights."""
+    cards = load_facts().quantity("prefill.gpus")
+    given, reason = quantities(scenario), NotPossible("no instance holds the weights")
+    catalogue.names()  # fills the catalogue
+    for gpus in (size for size in (cards.value, *GROUPS) if size >= cards.value):
+        try:
+            return float(resolve(["prefill_capacity"], given | {"prefill.gpus": replace(cards, value=gpus)})["prefill_capacity"].value)
+        except NotPossible as error:
+            reason = error
+    raise reason
 
 
 def _one(question: Question) -> tuple[int, str]:
