@@ -52,6 +52,13 @@ def break_even_days(reuse_probability: Any, recompute_cost_per_token: Any, keep_
         / require_positive("keep_cost_per_token_day", keep_cost_per_token_day)
 
 
+@derived(label="break-even retention at the drive price of 2025", unit="day", formula="break_even_days * ssd_price / before",
+         uses={"before": "ssd.price_2025"})
+def break_even_days_before(break_even_days: Any, ssd_price: Any, before: Any) -> Any:
+    """The rest of the cost of keeping is proportional to the drive price."""
+    return break_even_days * ssd_price / require_positive("ssd.price_2025", before)
+
+
 @derived(label="reuses per day that pay for keeping a token", unit="1/day",
          formula="keep_cost_per_token_day / recompute_cost_per_token")
 def break_even_reuse_per_day(keep_cost_per_token_day: Any, recompute_cost_per_token: Any) -> Any:

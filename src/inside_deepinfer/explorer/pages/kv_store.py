@@ -9,6 +9,7 @@ from typing import BinaryIO
 import numpy as np
 
 from inside_deepinfer import catalogue
+from inside_deepinfer.cache.blocks import grain, suffix
 from inside_deepinfer.cache.distributed import Reading, analyse_several
 from inside_deepinfer.cache.report import Report
 from inside_deepinfer.cache.retention import RETENTIONS
@@ -99,7 +100,7 @@ def _about(report: Report, scenario: Scenario) -> list[Block]:
     return [Prose(f"Blocks of {report.block_tokens:,} tokens, as the trace has them; {digits(report.kv_bytes)} B of KV per token "
                   f"({scenario.model}) turn capacities into blocks. Hit rates are shares of input tokens; a block hits only if every "
                   "earlier block of its request does, and a block that is used is kept anew. The last half counts requests after a "
-                  "warm-up by the first half; the block rule lets multiples of 128 tokens up to L - 134 count.",
+                  f"warm-up by the first half; the block rule lets multiples of {grain()} tokens up to L - {suffix()} count.",
                   title="How this is counted")]
 
 
