@@ -20,3 +20,8 @@ def chrome() -> Iterator[object]:
 
     with launched() as browser:
         yield browser
+
+
+def pytest_make_parametrize_id(val: object) -> str | None:
+    """Bytes are named by their length: compressed ones hold the time of day, and two workers would collect different tests."""
+    return f"{len(val)} bytes" if isinstance(val, bytes) else None
