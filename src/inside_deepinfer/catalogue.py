@@ -82,10 +82,16 @@ def shared(scenario: Scenario, preset: str) -> Iterator[None]:
         _SHARED.reset(token)
 
 
+def _kept(scenario: Scenario | None, preset: str) -> tuple[dict[str, Quantity], dict[str, Quantity]] | None:
+    """Leaves of this scenario and all that was computed of it within :func:`shared`; None outside, or for another one."""
+    now = _SHARED.get()
+    return now[2:] if now is not None and now[0] is scenario and now[1] == preset else None
+
+
 def known_numbers(scenario: Scenario, preset: str) -> dict[str, Quantity] | None:
     """All that was computed of this scenario within :func:`shared`; None outside, or for another one."""
-    now = _SHARED.get()
-    return now[3] if now is not None and now[0] is scenario and now[1] == preset else None
+    kept = _kept(scenario, preset)
+    return None if kept is None else kept[1]
 
 
 def evaluate(wanted: Iterable[str], scenario: Scenario | None = None, preset: str = "published",
@@ -98,11 +104,12 @@ def evaluate(wanted: Iterable[str], scenario: Scenario | None = None, preset: st
         preset: which preset the scenario started from (decides what counts as the reader's choice).
         arrays: scenario parameters to replace, also by arrays, to draw curves with the same functions.
     """
-    kept = _SHARED.get()
-    if kept is not None and kept[0] is scenario and kept[1] == preset:
-        given = dict(kept[2]) if arrays else kept[3]
-    else:
+    kept = _kept(scenario, preset)
+    if kept is None:
         given = quantities(scenario or make_scenario(preset), preset)
+    else:
+        leaves, known = kept
+        given = dict(leaves) if arrays else known
     for key, value in arrays.items():
         name = parameter_name(key)
         given[name] = replace(given[name], value=value, kind="choice", sources=())
