@@ -6,6 +6,10 @@
   let pressed = null;
   document.addEventListener("click", event => { pressed = event.target.closest("[popovertarget]") ?? pressed; }, true);
   const openers = new WeakMap();
+  // not with "toggle": of a card that is closed at once, the browser tells only the closing
+  document.addEventListener("beforetoggle", event => {
+    if (event.newState === "open" && pressed) openers.set(event.target, pressed);
+  }, true);
   document.addEventListener("toggle", event => {
     const card = event.target;
     if (!card.matches?.(".chain")) return;
@@ -14,7 +18,6 @@
       if (at === document.body || card.contains(at)) openers.get(card)?.focus({preventScroll: true});
       return;
     }
-    if (pressed) openers.set(card, pressed);
     for (const input of card.querySelectorAll(".chain-inputs .num")) {
       input.setAttribute("aria-haspopup", "dialog");
       input.setAttribute("aria-describedby", `about-${/kind-(\w+)/.exec(input.className)[1]}`);
