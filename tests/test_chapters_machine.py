@@ -105,7 +105,7 @@ def test_inputs_of_the_step_name_kind_and_source():
     found = {quantity.name: quantity for quantity in step_inputs(make_scenario(changes={"overlap": 0.25}))}
     assert set(found) == {*EXCHANGE, *STEP}
     assert found["card_domain"].kind == "reported" and found["card_domain"].sources
-    assert found["link.combine_format"].kind == "assumption" and found["overlap"].kind == "choice"
+    assert found["combine_format"].kind == "assumption" and found["overlap"].kind == "choice"
 
 
 def page(query: str) -> dict:

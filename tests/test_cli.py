@@ -103,6 +103,27 @@ def test_value_prints_parameters_facts_and_claims_too():
     assert as_json("value", "decode.benchmark", "--json")["value"] == 14466
 
 
+@pytest.mark.parametrize(("name", "change", "reason"), [
+    ("counted_step_time", ("c=h100", "ep=2"), "what DeepSeek-V4.1-Flash keeps on every GPU is 166.4 GB"),
+    ("throughput_per_decode_gpu", ("b=4000",), "at most 1,981 sequences per GPU fit"),
+    ("hbm_share", ("st=0.001",), "reading the weights at peak bandwidth takes 1.83 ms"),
+    ("card_domain", ("c=ascend-950pr",), "size of the scale-up domain")])
+def test_value_says_why_a_number_cannot_be(name, change, reason):
+    """What keeps 158.6 GB of weights on a card of 80 GiB, or reads 14.67 GB in a millisecond, is no number."""
+    found = call("value", name, *(part for text in change for part in ("--set", text)))
+    assert found.exit_code == 2 and reason in found.stderr and not found.stdout.strip()
+    assert name == "card_domain" or f"{name} is not possible in this scenario, because" in found.stderr
+
+
+def test_value_says_what_the_card_lacks():
+    """FP4 on an H200: the step is counted with wider numbers, and said to be."""
+    said = as_json("value", "counted_step_time", "--set", "card=h200", "--json")["notices"]
+    assert len(said) == 1 and said[0].startswith("H200 SXM has no FP4 units")
+    assert f"notice: {said[0]}" in call("value", "counted_step_time", "--set", "card=h200").stdout.splitlines()
+    for name, card in (("counted_step_time", "b200"), ("hbm_read_bytes_per_step", "h200")):
+        assert as_json("value", name, "--set", f"card={card}", "--json")["notices"] == []
+
+
 def test_value_lists_every_name_with_unit_and_meaning():
     rows = as_json("value", "--list", "--json")
     assert [row["name"] for row in rows] == list(catalogue.names())

@@ -8,8 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inside_deepinfer import catalogue
-from inside_deepinfer.facts import load_facts
+from inside_deepinfer.facts import InputError, load_facts
+from inside_deepinfer.scenario import parameters
+from inside_deepinfer.serving.decode_band import INPUTS
 from inside_deepinfer.serving.links import domains_reached
+from inside_deepinfer.serving.published import FACT_OF
+from inside_deepinfer.serving.speculation import COST_INPUTS
 
 
 def test_bytes_per_token_by_hand():
@@ -17,6 +21,56 @@ def test_bytes_per_token_by_hand():
     assert catalogue.value("dispatch_row_bytes") == 5120 * (1 + 1 / 32)
     assert catalogue.value("combine_row_bytes") == 5120 * 2
     assert catalogue.value("exchange_bytes_per_token") == 40 * 6 * (5120 * (1 + 1 / 32) + 5120 * 2)
+
+
+def test_the_formats_of_the_exchange_are_the_readers_choice():
+    """BF16 both ways is 2 * 2 bytes a value; MXFP4 is half a byte and one scale byte per 32."""
+    assert catalogue.value("exchange_bytes_per_token", dispatch_format="bf16") == 40 * 6 * 5120 * 4
+    found = catalogue.value("combine_row_bytes", combine_format=np.array(["bf16", "mxfp4", "mxfp8"]))
+    assert found.tolist() == [10240, 5120 * (0.5 + 1 / 32), 5120 * (1 + 1 / 32)]
+    with pytest.raises(InputError, match="fp9"):
+        catalogue.value("dispatch_row_bytes", dispatch_format="fp9")
+
+
+def test_a_domain_of_ones_own_replaces_the_cards():
+    assert catalogue.value("card_domain") == 72 and catalogue.value("card_domain", scaleup_domain=128) == 128
+    assert catalogue.value("card_domain", card="ascend-950pr", scaleup_domain=64) == 64  # this card states none
+    assert catalogue.value("card_domain", scaleup_domain=np.array([0, 8])).tolist() == [72, 8]
+    assert catalogue.value("crossing_bytes_per_step", ep=128) > 0
+    assert catalogue.value("crossing_bytes_per_step", ep=128, scaleup_domain=128) == 0
+    with pytest.raises(InputError, match="scaleup_domain"):
+        catalogue.value("card_domain", scaleup_domain=-1)
+
+
+@given(domain=st.integers(1, 384), ep=st.sampled_from([64, 128, 384]), network=st.floats(1e9, 1e12))
+def test_a_larger_domain_or_a_faster_network_never_takes_longer(domain, ep, network):
+    now, larger, faster = (catalogue.value("time_exchange", ep=ep, scaleup_domain=size, scaleout_bandwidth=rate)
+                           for size, rate in ((domain, network), (2 * domain, network), (domain, 2 * network)))
+    assert larger <= now * (1 + 1e-12) and faster <= now
+    assert np.isfinite(now) and now > 0
+
+
+def test_every_calculation_of_a_step_takes_all_that_the_step_rests_on():
+    """Curves and bands count the step from lists of inputs: a parameter that is missing there would change the step only."""
+    needed = {part.name for part in catalogue.quantity("counted_step_time").walk()} & set(parameters())
+    assert {"dispatch_format", "scaleup_domain"} <= needed <= set(FACT_OF)
+    assert needed - {"batch"} <= set(INPUTS)
+    assert needed - {"batch", "rows_per_sequence"} <= set(COST_INPUTS)
+    for name in ("step_fixed_time", "user_speed_limit", "decode_band_low", "scheduled_rows"):
+        assert needed - {"batch", "rows_per_sequence"} <= {part.name for part in catalogue.quantity(name).walk()}, name
+
+
+@pytest.mark.parametrize("change", [{"dispatch_format": "bf16"}, {"combine_format": "mxfp8"}, {"ep": 128, "scaleup_domain": 128},
+                                    {"ep": 128, "scaleout_bandwidth": 4e11}])
+def test_the_link_reaches_step_frontier_and_schedule(change):
+    """Before and after the change, the fixed and per-row time of the frontier follow the counted step."""
+    base = {"ep": change.get("ep", 64)}
+    names = ("counted_step_time", "step_time_per_row", "scheduled_rows")
+    before, after = ({name: catalogue.quantity(name, changes=at).value for name in names} for at in (base, base | change))
+    slower = after["counted_step_time"] > before["counted_step_time"]
+    assert after["counted_step_time"] != before["counted_step_time"]
+    assert (after["step_time_per_row"] > before["step_time_per_row"]) == slower
+    assert (after["scheduled_rows"] < before["scheduled_rows"]) == slower
 
 
 def test_a_single_gpu_exchanges_nothing():
@@ -67,10 +121,10 @@ def test_more_gpus_or_rows_never_exchange_less(ep, batch):
 def test_every_assumption_of_the_exchange_says_that_it_is_one():
     kinds = {name: fact.kind for name, fact in load_facts().facts.items() if name.startswith(("link.", "efficiency.link"))}
     assert kinds["link.scaleout_bandwidth"] == kinds["efficiency.link"] == kinds["link.combine_format"] == "assumption"
-    assert kinds["link.dispatch_format"] == "config"
+    assert kinds["link.dispatch_format"] == "config" and kinds["link.scaleup_domain"] == "assumption"
 
 
 def test_the_chain_of_the_exchange_names_every_source():
     quantity = catalogue.quantity("time_exchange")
-    assert {"link.latency", "link.scaleout_bandwidth", "efficiency.link"} <= {part.name for part in quantity.walk()}
+    assert {"link.latency", "scaleout_bandwidth", "efficiency.link"} <= {part.name for part in quantity.walk()}
     assert {"aiconfigurator", "deepinfer-sdist", "inside-deepinfer"} <= set(quantity.all_sources())

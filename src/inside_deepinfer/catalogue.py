@@ -10,7 +10,7 @@ from dataclasses import replace
 from difflib import get_close_matches
 from typing import Any
 
-from inside_deepinfer.facts import CATALOGUE, Quantity, UserError
+from inside_deepinfer.facts import CATALOGUE, NotPossible, Quantity, UserError
 from inside_deepinfer.facts.derive import Derivation, resolve_into
 from inside_deepinfer.scenario import Scenario, make_scenario, parameter_name, quantities
 
@@ -127,6 +127,23 @@ def value(name: str, scenario: Scenario | None = None, preset: str = "published"
     return evaluate([name], scenario, preset, **arrays)[name].value
 
 
+# number -> the same number where it can exist: it raises NotPossible with the reason
+ONLY_IF = {"counted_step_time": "fitting_step_time", "hbm_share": "feasible_hbm_share"}
+
+
+def check_possible(quantity: Quantity, scenario: Scenario, preset: str = "published") -> None:
+    """Raise NotPossible if the quantity rests on a step that cannot be: it does not fit in HBM, or is shorter than its reads."""
+    for part in quantity.walk():
+        if part.name in ONLY_IF and part.kind == "derived":
+            try:
+                evaluate([ONLY_IF[part.name]], scenario, preset)
+            except NotPossible as reason:
+                raise NotPossible(f"{quantity.name} is not possible in this scenario, because {reason}") from None
+
+
 def quantity(name: str, preset: str = "published", changes: Mapping[str, Any] | None = None) -> Quantity:
-    """One derived number with its chain, for a preset and changes to it."""
-    return evaluate([name], make_scenario(preset, changes), preset)[name]
+    """One derived number with its chain, for a preset and changes to it; NotPossible where the number cannot exist."""
+    scenario = make_scenario(preset, changes)
+    found = evaluate([name], scenario, preset)[name]
+    check_possible(found, scenario, preset)
+    return found

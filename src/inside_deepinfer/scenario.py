@@ -170,6 +170,19 @@ class Scenario(param.Parameterized):
     selection_overlap = FactNumber("decode.selection_overlap", key="so", unit="ratio", group="machine", bounds=(0.0, 1.0),
                                    step=0.05, label="shared selection of neighbouring rows",
                                    doc="Share of the selected KV entries that the rows of one sequence have in common.")
+    dispatch_format = FactChoice("link.dispatch_format", key="df", objects=["bf16", "mxfp8", "mxfp4"], group="machine",
+                                 label="format of rows sent to experts",
+                                 doc="Number format in which dispatch sends a row, scales included. FP8 with one FP32 scale per 128 "
+                                     "values has the same bytes as mxfp8.")
+    combine_format = FactChoice("link.combine_format", key="cf", objects=["bf16", "mxfp8", "mxfp4"], group="machine",
+                                label="format of rows sent back", doc="Number format in which combine sends a row back, scales included.")
+    scaleup_domain = FactInteger("link.scaleup_domain", key="sd", unit="GPU", group="machine", bounds=(0, 1024), step=1,
+                                 label="scale-up domain (0: the card's own)",
+                                 doc="How many GPUs reach each other over the fast link. 0 takes what the card's entry in "
+                                     "data/hardware states.")
+    scaleout_bandwidth = FactNumber("link.scaleout_bandwidth", key="sb", unit="B/s", group="machine", bounds=(1e8, 1e13),
+                                    step=1e9, log=True, label="network per GPU between domains",
+                                    doc="One direction of the link by which a GPU reaches another scale-up domain.")
     tokens_per_step = FactNumber("article.tokens_per_step", key="tp", unit="token", group="speculation", bounds=(1.0, 8.0),
                                  step=0.05, label="tokens per sequence and step",
                                  doc="Tokens that a sequence advances in a decode step: accepted drafts and the model's own token.")

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from inside_deepinfer.facts.errors import UserError
+
+if TYPE_CHECKING:
+    from inside_deepinfer.facts import Quantity
+    from inside_deepinfer.scenario import Scenario
 
 
 def value(
@@ -20,28 +24,43 @@ def value(
 ) -> None:
     """Print a derived number for a scenario, with formula, inputs and sources."""
     from inside_deepinfer import catalogue
+    from inside_deepinfer.scenario import make_scenario
 
     if names:
         _list(catalogue.names(), as_json)
         return
     if not name:
         raise UserError("say which number (--list names them all)")
-    quantity = catalogue.quantity(name, preset, _pairs(changes or []))
+    pairs = _pairs(changes or [])
+    quantity = catalogue.quantity(name, preset, pairs)
+    notices = _notices(quantity, make_scenario(preset, pairs))
 
     from inside_deepinfer.commands import chain
 
     if as_json:
         try:
-            text = json.dumps(chain.as_data(quantity), ensure_ascii=False, indent=2, allow_nan=False)
+            data = chain.as_data(quantity) | {"notices": notices}
+            text = json.dumps(data, ensure_ascii=False, indent=2, allow_nan=False)
         except ValueError:
             raise UserError(f"{name} or one of its inputs is not finite in this scenario") from None
         typer.echo(text)
         return
     for line in chain.lines(quantity):
         typer.echo(line)
+    for notice in notices:
+        typer.echo(f"notice: {notice}")
     typer.echo("sources")
     for line in chain.source_lines(quantity.all_sources(), "  "):
         typer.echo(line)
+
+
+def _notices(quantity: Quantity, scenario: Scenario) -> list[str]:
+    """What the card of the scenario cannot do as the model asks, where the number rests on the times of its step."""
+    from inside_deepinfer.serving.step_budget import precision_notice
+
+    if not any(part.name == "counted_step_time" for part in quantity.walk()):
+        return []
+    return [notice for notice in (precision_notice(scenario.model, scenario.card),) if notice]
 
 
 def _pairs(changes: list[str]) -> dict[str, str]:

@@ -13,7 +13,6 @@ from inside_deepinfer.figures.drawing import go
 from inside_deepinfer.figures.figure import finish
 from inside_deepinfer.figures.theme import colour
 from inside_deepinfer.scenario import Scenario
-from inside_deepinfer.serving.cards import get_card
 from inside_deepinfer.serving.step_budget import RESOURCES, binding_index
 from inside_deepinfer.studies.bridge import weight_bridge
 
@@ -78,7 +77,7 @@ def ep_values(experts: int) -> list[int]:
 
 def binding_map(scenario: Scenario, preset: str = "published") -> go.Figure:
     """Which resource is busy longest at each group size and batch, with the counted step time under each marker."""
-    base = catalogue.evaluate(["routed_experts", "batch", "ep", "card", "context", "experts_per_gpu"], scenario, preset)
+    base = catalogue.evaluate(["routed_experts", "batch", "ep", "card_domain", "experts_per_gpu"], scenario, preset)
     eps = sorted({*ep_values(base["routed_experts"].value), base["ep"].value})
     batches = sorted({*BATCHES, int(base["batch"].value)})
     grid = {"ep": np.array(eps)[None, :], "batch": np.array(batches)[:, None]}
@@ -102,8 +101,8 @@ def binding_map(scenario: Scenario, preset: str = "published") -> go.Figure:
     table = pd.DataFrame({"sequences per GPU": np.repeat(batches, len(eps)), "EP": np.tile(eps, len(batches)),
                           "resource that binds": names.ravel(), "counted step time (ms)": np.where(fits, step, np.nan).ravel()})
     here = names[batches.index(int(base["batch"].value)), eps.index(base["ep"].value)]
-    domain = get_card(base["card"].value).scaleup_domain
-    beyond = [str(ep) for ep in eps if domain and ep > domain]
+    domain = int(base["card_domain"].value)
+    beyond = [str(ep) for ep in eps if ep > domain]
     link = f"EP {', '.join(beyond)} reach" if len(beyond) > 1 else f"EP {beyond[0]} reaches" if beyond else "no group reaches"
     alt = (f"At EP{base['ep'].value} and {base['batch'].value} sequences per GPU {clause(here)}. "
            f"{_counts(names)} of {names.size} combinations; {link} beyond the scale-up domain of {domain} GPUs.")

@@ -23,7 +23,7 @@ EFFICIENCIES = ("hardware.hbm_efficiency", "efficiency.gemm", "efficiency.attent
 RANGES = ("rows_per_sequence", "context", "overlap")  # scenario parameters that are uncertain while nobody has chosen them
 UNCERTAIN = (*RANGES, *EFFICIENCIES, "card_bandwidth", "card_fp8_peak", "batch")
 INPUTS = ("model", "card", "ep", "redundant_experts", "context", "rows_per_sequence", "overlap", "selection_overlap", "tokens_per_step",
-          "uncounted_time", "efficiencies")
+          "uncounted_time", "efficiencies", "dispatch_format", "combine_format", "scaleup_domain", "scaleout_bandwidth")
 
 
 @dataclass(frozen=True)
@@ -124,10 +124,11 @@ FEW = 4  # the band is quoted at a quarter of the scenario's batch too, away fro
 @derived(label="band of the decode frontier", unit="", words=True, listed=False,
          formula="lowest and highest of all combinations of the uncertain inputs, at the batch and at a quarter of it")
 def decode_band(model: str, card: Any, ep: Any, redundant_experts: Any, context: Any, rows_per_sequence: Any, overlap: Any,
-                selection_overlap: Any, tokens_per_step: Any, uncounted_time: Any, efficiencies: Any, batch: Any) -> Any:
+                selection_overlap: Any, tokens_per_step: Any, uncounted_time: Any, efficiencies: Any, dispatch_format: Any,
+                combine_format: Any, scaleup_domain: Any, scaleout_bandwidth: Any, batch: Any) -> Any:
     """Last axis in the order of ``NUMBERS``: token/(s*GPU) four times, then shares of the published step."""
     values = (card, ep, redundant_experts, context, rows_per_sequence, overlap, selection_overlap, tokens_per_step, uncounted_time,
-              efficiencies, batch)
+              efficiencies, dispatch_format, combine_format, scaleup_domain, scaleout_bandwidth, batch)
     columns = np.broadcast_arrays(*(np.asarray(value) for value in values))
     rows = [_numbers({"model": model} | dict(zip(INPUTS[1:], row[:-1], strict=True)), row[-1])
             for row in zip(*(column.ravel().tolist() for column in columns), strict=True)]

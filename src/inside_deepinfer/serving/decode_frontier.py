@@ -15,6 +15,9 @@ import numpy as np
 
 from inside_deepinfer.facts import NotPossible, Quantity, derived, load_facts, require, require_not_negative, require_positive, resolve
 
+# inputs of the counted step that a caller of ``step_times`` may leave as they are
+UNCHANGED = {"efficiencies": "scenario.efficiencies", "dispatch_format": "link.dispatch_format", "combine_format": "link.combine_format",
+             "scaleup_domain": "link.scaleup_domain", "scaleout_bandwidth": "link.scaleout_bandwidth"}
 FIT_BATCHES = np.arange(8.0, 513.0, 8.0)  # sequences per GPU over which the two-number form is fitted
 
 
@@ -101,18 +104,21 @@ def step_times(batches: np.ndarray, **inputs: Any) -> np.ndarray:
     given = {name: Quantity(name, value if name == "model" else np.asarray(value)[..., None], "", "derived")
              for name, value in inputs.items()}
     given["batch"] = Quantity("batch", batches, "sequence/GPU", "derived")
-    given.setdefault("efficiencies", load_facts().quantity("scenario.efficiencies"))
+    for name, fact in UNCHANGED.items():
+        given.setdefault(name, load_facts().quantity(fact))
     return resolve(["counted_step_time"], given)["counted_step_time"].value
 
 
 @derived(label="two-number form of the step time", unit="s, s, ratio", words=True, listed=False,
          formula="least squares of decode_step_time over the batch: fixed time, time per row, mean error")
 def two_numbers(model: str, card: Any, ep: Any, redundant_experts: Any, context: Any, rows_per_sequence: Any, overlap: Any,
-                selection_overlap: Any, uncounted_time: Any, efficiencies: Any) -> Any:
+                selection_overlap: Any, uncounted_time: Any, efficiencies: Any, dispatch_format: Any, combine_format: Any,
+                scaleup_domain: Any, scaleout_bandwidth: Any) -> Any:
     """Last axis: fixed time (s), time per row (s), mean relative error of the two numbers over the fitted batches."""
     counted = step_times(FIT_BATCHES, model=model, card=card, ep=ep, redundant_experts=redundant_experts, context=context,
                          rows_per_sequence=rows_per_sequence, overlap=overlap, selection_overlap=selection_overlap,
-                         efficiencies=efficiencies)
+                         efficiencies=efficiencies, dispatch_format=dispatch_format, combine_format=combine_format,
+                         scaleup_domain=scaleup_domain, scaleout_bandwidth=scaleout_bandwidth)
     step = counted + np.asarray(uncounted_time, dtype=float)[..., None]
     rows = FIT_BATCHES * np.asarray(rows_per_sequence, dtype=float)[..., None]
     spread = rows - rows.mean(axis=-1, keepdims=True)
@@ -151,9 +157,11 @@ def throughput_limit(tokens_of_a_step: Any, rows_per_sequence: Any, step_time_pe
 @derived(label="speed of a user alone", unit="token/(s*user)", words=True,
          formula="tokens_of_a_step / decode_step_time with one sequence per GPU")
 def user_speed_limit(model: str, card: Any, ep: Any, redundant_experts: Any, context: Any, rows_per_sequence: Any, overlap: Any,
-                     selection_overlap: Any, uncounted_time: Any, efficiencies: Any, tokens_of_a_step: Any) -> Any:
+                     selection_overlap: Any, uncounted_time: Any, efficiencies: Any, dispatch_format: Any, combine_format: Any,
+                     scaleup_domain: Any, scaleout_bandwidth: Any, tokens_of_a_step: Any) -> Any:
     """No user of this layout is served faster."""
     counted = step_times(np.array([1.0]), model=model, card=card, ep=ep, redundant_experts=redundant_experts, context=context,
                          rows_per_sequence=rows_per_sequence, overlap=overlap, selection_overlap=selection_overlap,
-                         efficiencies=efficiencies)[..., 0]
+                         efficiencies=efficiencies, dispatch_format=dispatch_format, combine_format=combine_format,
+                         scaleup_domain=scaleup_domain, scaleout_bandwidth=scaleout_bandwidth)[..., 0]
     return tokens_of_a_step / (counted + uncounted_time)

@@ -28,18 +28,25 @@ def domains_reached(ep: Any, domain: Any, copies: int) -> Any:
     return whole * (1 - (1 - np.minimum(domain / ep, 1.0)) ** copies) + (1 - (1 - rest / ep) ** copies)
 
 
-@derived(label="bytes of a row sent to one expert", unit="B", words=True, uses={"dispatch_format": "link.dispatch_format"},
+def row_bytes(model: str, formats: Any) -> Any:
+    """Bytes of one row between two layers in a number format, scales included; an array for an array of format names."""
+    names, where = np.unique(np.asarray(formats, dtype=str), return_inverse=True)
+    found = np.array([load_shape(model).body.hidden * bytes_per_value(str(name)) for name in names])
+    return float(found[0]) if np.ndim(formats) == 0 else found[where].reshape(np.shape(formats))
+
+
+@derived(label="bytes of a row sent to one expert", unit="B", words=True,
          formula="hidden size * bytes per value of the dispatch format")
-def dispatch_row_bytes(model: str, dispatch_format: str) -> float:
+def dispatch_row_bytes(model: str, dispatch_format: Any) -> Any:
     """One copy of a row on its way out, scales included."""
-    return load_shape(model).body.hidden * bytes_per_value(dispatch_format)
+    return row_bytes(model, dispatch_format)
 
 
-@derived(label="bytes of a row sent back by one expert", unit="B", words=True, uses={"combine_format": "link.combine_format"},
+@derived(label="bytes of a row sent back by one expert", unit="B", words=True,
          formula="hidden size * bytes per value of the combine format")
-def combine_row_bytes(model: str, combine_format: str) -> float:
+def combine_row_bytes(model: str, combine_format: Any) -> Any:
     """One copy of a row on its way back."""
-    return load_shape(model).body.hidden * bytes_per_value(combine_format)
+    return row_bytes(model, combine_format)
 
 
 @derived(label="all-to-all bytes per token and layer", unit="B/token",
@@ -75,10 +82,15 @@ def exchange_bytes_per_step(model: str, batch: Any, rows_per_sequence: Any, ep: 
     return require_positive("batch", batch) * per_sequence * share_leaving_gpu
 
 
-@derived(label="scale-up domain of the card", unit="GPU", formula="the card's entry in data/hardware", words=True)
-def card_domain(card: Any) -> Any:
-    """GPUs that reach each other over the scale-up link."""
-    return card_number(card, "scaleup_domain")
+@derived(label="scale-up domain", unit="GPU", formula="the scenario's own, or where it names none the card's entry in data/hardware",
+         words=True)
+def card_domain(card: Any, scaleup_domain: Any) -> Any:
+    """GPUs that reach each other over the scale-up link. ``scaleup_domain``: 0 for what the card states."""
+    chosen = np.asarray(require_not_negative("scaleup_domain", scaleup_domain), dtype=float)
+    if np.all(chosen > 0):
+        return chosen[()]
+    own = card_number(card, "scaleup_domain")
+    return np.where(chosen > 0, chosen, own)[()]
 
 
 @derived(label="link bandwidth of the card", unit="B/s", formula="the card's entry in data/hardware", words=True)
@@ -104,16 +116,16 @@ def crossing_bytes_per_step(batch: Any, rows_per_sequence: Any, moe_layers: Any,
 
 
 @derived(label="time of dispatch and combine", unit="s", words=True,
-         uses={"efficiency": "exchange_efficiency", "outside": "link.scaleout_bandwidth", "latency": "link.latency",
+         uses={"efficiency": "exchange_efficiency", "latency": "link.latency",
                "per_layer": "link.exchanges_per_layer"},
          formula="the longer of bytes over link and crossing bytes over network, + a latency per exchange")
 def time_exchange(model: str, ep: Any, exchange_bytes_per_step: Any, crossing_bytes_per_step: Any, card_link_bandwidth: Any,
-                  efficiency: Any, outside: Any, latency: Any, per_layer: Any) -> Any:
+                  efficiency: Any, scaleout_bandwidth: Any, latency: Any, per_layer: Any) -> Any:
     """0 where a single GPU holds all experts. The two links work at the same time; exchanges of different layers do not."""
     shape = load_shape(model)
     require_between("efficiency.link", efficiency, 1e-6, 1.0)
     layers = shape.moe_layers + (shape.draft.layers if shape.draft else 0)
     moving = np.maximum(exchange_bytes_per_step / (card_link_bandwidth * efficiency),
-                        crossing_bytes_per_step / (require_positive("link.scaleout_bandwidth", outside) * efficiency))
+                        crossing_bytes_per_step / (require_positive("scaleout_bandwidth", scaleout_bandwidth) * efficiency))
     waiting = np.where(np.asarray(ep) > 1, layers * per_layer * require_not_negative("link.latency", latency), 0.0)
     return moving + waiting

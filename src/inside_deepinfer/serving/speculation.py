@@ -63,13 +63,14 @@ def _place(share: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def counted_cost(sequences: Any, uncounted_time: float, **inputs: Any) -> CountedCost:
-    """The cost for ``sequences`` per GPU; ``inputs`` are model, card, ep, redundant_experts, context, the two overlaps and efficiencies."""
+    """The cost for ``sequences`` per GPU; ``inputs`` are those of ``COST_INPUTS``."""
     n = np.atleast_1d(np.asarray(sequences, dtype=float))
     times = step_times(n, rows_per_sequence=ROWS, **inputs).T  # step_times puts the batch last
     return CountedCost(n, times + uncounted_time)
 
 
-COST_INPUTS = ("model", "card", "ep", "redundant_experts", "context", "overlap", "selection_overlap", "efficiencies")
+COST_INPUTS = ("model", "card", "ep", "redundant_experts", "context", "overlap", "selection_overlap", "efficiencies", "dispatch_format",
+               "combine_format", "scaleup_domain", "scaleout_bandwidth")
 
 
 @lru_cache(maxsize=64)
@@ -152,28 +153,33 @@ def fitting_batch(batch: Any, model: str, card: Any, resident_bytes: Any, usable
     "length": "spec.draft_length", "threshold": "spec.threshold"},
     formula="rows, tokens and rates of the policies at the scenario's batch")
 def schedule_numbers(model: str, card: Any, ep: Any, redundant_experts: Any, context: Any, overlap: Any, selection_overlap: Any,
-                     efficiencies: Any, uncounted_time: Any, fitting_batch: Any, acceptance_mean: Any, acceptance_spread: Any,
-                     length: Any, threshold: Any) -> Any:
+                     efficiencies: Any, dispatch_format: Any, combine_format: Any, scaleup_domain: Any, scaleout_bandwidth: Any,
+                     uncounted_time: Any, fitting_batch: Any, acceptance_mean: Any, acceptance_spread: Any, length: Any,
+                     threshold: Any) -> Any:
     """Last axis in the order of ``NUMBERS``."""
-    return _each(_numbers, model, card, (ep, redundant_experts, context, overlap, selection_overlap, efficiencies, uncounted_time,
-                                         fitting_batch, acceptance_mean, acceptance_spread), int(length), float(threshold))
+    return _each(_numbers, (model, card, ep, redundant_experts, context, overlap, selection_overlap, efficiencies, dispatch_format,
+                            combine_format, scaleup_domain, scaleout_bandwidth),
+                 (uncounted_time, fitting_batch, acceptance_mean, acceptance_spread), int(length), float(threshold))
 
 
 @derived(label="what wrong and late confidences cost at the operating point", unit="ratio", words=True, listed=False, uses={
     "length": "spec.draft_length", "before": "spec.ece_before", "after": "spec.ece_after"},
     formula="1 - rate with them over rate with right ones, at the scenario's batch")
 def schedule_losses(model: str, card: Any, ep: Any, redundant_experts: Any, context: Any, overlap: Any, selection_overlap: Any,
-                    efficiencies: Any, uncounted_time: Any, fitting_batch: Any, acceptance_mean: Any, acceptance_spread: Any,
-                    length: Any, before: Any, after: Any) -> Any:
+                    efficiencies: Any, dispatch_format: Any, combine_format: Any, scaleup_domain: Any, scaleout_bandwidth: Any,
+                    uncounted_time: Any, fitting_batch: Any, acceptance_mean: Any, acceptance_spread: Any, length: Any,
+                    before: Any, after: Any) -> Any:
     """Last axis: measured error before scaling, after scaling, number of rows chosen one step late."""
-    return _each(_losses, model, card, (ep, redundant_experts, context, overlap, selection_overlap, efficiencies, uncounted_time,
-                                        fitting_batch, acceptance_mean, acceptance_spread), int(length), float(before), float(after))
+    return _each(_losses, (model, card, ep, redundant_experts, context, overlap, selection_overlap, efficiencies, dispatch_format,
+                           combine_format, scaleup_domain, scaleout_bandwidth),
+                 (uncounted_time, fitting_batch, acceptance_mean, acceptance_spread), int(length), float(before), float(after))
 
 
-def _each(numbers: Callable[..., list[float]], model: str, card: Any, scalars: tuple[Any, ...], *more: Any) -> np.ndarray:
-    """``numbers`` of every combination of the broadcast inputs, along a new last axis."""
-    columns = np.broadcast_arrays(np.asarray(card), *(np.asarray(value) for value in scalars))
-    found = [numbers(model, str(row[0]), *row[1:], *more) for row in zip(*(column.ravel().tolist() for column in columns), strict=True)]
+def _each(numbers: Callable[..., list[float]], machine: tuple[Any, ...], scalars: tuple[Any, ...], *more: Any) -> np.ndarray:
+    """``numbers`` of every combination of the broadcast inputs, along a new last axis; ``machine`` in the order of ``COST_INPUTS``."""
+    columns = np.broadcast_arrays(*(np.asarray(value) for value in (*machine, *scalars)))
+    rows = zip(*(column.ravel().tolist() for column in columns), strict=True)
+    found = [numbers(row[:len(machine)], *row[len(machine):], *more) for row in rows]
     return np.reshape(found, (*columns[0].shape, -1))
 
 
@@ -181,20 +187,20 @@ NUMBERS = ("rows", "tokens", "rate", "tokens_all", "rate_all", "rate_none", "rat
 
 
 @lru_cache(maxsize=256)
-def _numbers(model: str, card: str, ep: int, redundant: int, context: float, overlap: float, selection: float, shares: str,
-             uncounted: float, batch: int, mean: float, spread: float, length: int, threshold: float) -> list[float]:
+def _numbers(machine: tuple[Any, ...], uncounted: float, batch: int, mean: float, spread: float, length: int,
+             threshold: float) -> list[float]:
     truth, n = survivals(mean, spread, length), np.array([float(batch)])
-    cost = kept_cost((float(batch),), uncounted, model, card, ep, redundant, context, overlap, selection, shares)
+    cost = kept_cost((float(batch),), uncounted, *machine)
     best, every = best_budget(truth, n, cost), fixed_length(truth, n, cost, length)
     return [float(best.rows[0]), float(best.tokens[0]), float(rate(best)[0]), float(every.tokens[0]), float(rate(every)[0]),
             float(rate(fixed_length(truth, n, cost, 0))[0]), float(rate(above_threshold(truth, n, cost, threshold))[0])]
 
 
 @lru_cache(maxsize=256)
-def _losses(model: str, card: str, ep: int, redundant: int, context: float, overlap: float, selection: float, shares: str,
-            uncounted: float, batch: int, mean: float, spread: float, length: int, before: float, after: float) -> list[float]:
+def _losses(machine: tuple[Any, ...], uncounted: float, batch: int, mean: float, spread: float, length: int, before: float,
+            after: float) -> list[float]:
     truth, n = survivals(mean, spread, length), np.array([float(batch)])
-    cost = kept_cost((float(batch),), uncounted, model, card, ep, redundant, context, overlap, selection, shares)
+    cost = kept_cost((float(batch),), uncounted, *machine)
     best = rate(best_budget(truth, n, cost))
     wrong = [distorted(truth, temperature_for(error, mean, spread, length)) for error in (before, after)]
     return [*(1 - float((rate(believed_budget(truth, belief, n, cost)) / best)[0]) for belief in wrong),

@@ -133,7 +133,7 @@ def _frontier(scenario: Scenario, preset: str, batch: Any, speculation: bool,
     speed = tokens / step
     per_gpu = given * speed
     return Frontier(given, step, step / tokens, speed, per_gpu, per_gpu / (1 + found["pd_ratio"]), non_dominated(speed, per_gpu), times,
-                    _regions(scenario.model, card, found, most, speed, step), domain_notice(card, ep))
+                    _regions(scenario.model, card, found, most, speed, step), domain_notice(card, ep, int(scenario.scaleup_domain)))
 
 
 def _memory_reason(model: str, card: str, found: Mapping[str, Any], batch: float) -> str:
@@ -151,12 +151,12 @@ def _regions(model: str, card: str, found: Mapping[str, Any], most: float, speed
                f"{speed.max():.0f} tokens per second"))
 
 
-def domain_notice(card: str, ep: int) -> str:
-    """What it means that the group is larger than the scale-up domain of the card; empty where it is not."""
-    domain = get_card(card).scaleup_domain
+def domain_notice(card: str, ep: int, chosen: int = 0) -> str:
+    """What it means that the group is larger than the scale-up domain; empty where it is not. ``chosen``: 0 for the card's own."""
+    domain = chosen or get_card(card).scaleup_domain
     if domain is None or ep <= domain:
         return ""
-    return (f"EP{ep} needs more cards than the {domain} of a {get_card(card).name} scale-up domain: "
+    return (f"EP{ep} needs more cards than the {domain} of {'this' if chosen else f'a {get_card(card).name}'} scale-up domain: "
             "rows for other domains cross the network, and every step waits for them")
 
 

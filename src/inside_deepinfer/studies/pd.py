@@ -37,7 +37,7 @@ def cluster_of(scenario: Scenario, preset: str, prefill_gpus: int, decode_gpus: 
     per_row = (full - alone) / (max(batch, 2) - 1)
     fit = wanted / (alone + per_row * (batch - 1))
     facts = load_facts()
-    rate = facts.number("link.scaleout_bandwidth")
+    rate = float(scenario.scaleout_bandwidth)
     made = Cluster(
         prefill_gpus=prefill_gpus, decode_gpus=decode_gpus, ranks=ranks or decode_gpus, slots=batch,
         prefill_rate=float(scenario.prefill_throughput_new), prefill_fixed=0.0, step_fixed=float((alone - per_row) * fit),

@@ -10,7 +10,7 @@ from inside_deepinfer.scenario import Scenario
 from inside_deepinfer.serving.cards import get_card
 from inside_deepinfer.serving.efficiencies import MEASURED
 
-EXCHANGE = ("link.dispatch_format", "link.combine_format", "card_link_bandwidth", "card_domain", "link.scaleout_bandwidth",
+EXCHANGE = ("dispatch_format", "combine_format", "card_link_bandwidth", "card_domain", "scaleout_bandwidth",
             "efficiency.link", "link.latency", "link.exchanges_per_layer")
 STEP = ("hardware.hbm_efficiency", "efficiency.gemm", "efficiency.attention", "launch.per_kernel", "launch.kernels_per_layer",
         "overlap", "rows_per_sequence", "selection_overlap")
@@ -34,6 +34,8 @@ def step_inputs(scenario: Scenario, preset: str = "published", names: tuple[str,
 
 
 def _with_source(scenario: Scenario, quantity: Quantity, name: str, stated: tuple[str, ...]) -> Quantity:
+    if name == "card_domain" and scenario.scaleup_domain:
+        return replace(quantity, kind="choice", sources=())
     if name.startswith("card_"):
         return replace(quantity, kind="reported", sources=stated)
     measurement = next((nodes[name] for nodes in SWITCHED.values() if name in nodes), "")
