@@ -217,13 +217,32 @@ def test_prefill_instances_drop_draft_experts():
     ({"rows_per_sequence": 0}, "rows_per_sequence"), ({"step_time": 0}, "step_time"), ({"step_time": float("inf")}, "step_time"),
     ({"context": 2_000_000}, "context"), ({"overlap": 1.5}, "overlap"), ({"overlap": -0.1}, "overlap"),
     ({"selection_overlap": 2}, "selection_overlap"), ({"ep": 7}, "ep"), ({"redundant_experts": 1.5}, "redundant_experts"),
-    ({"card": "tpu"}, "card"), ({"model": "gpt"}, "model"),
+    ({"card": "tpu"}, "card"), ({"model": "gpt"}, "model"), ({"model": None}, "model"), ({"model": ["a"]}, "model"),
+    ({"ep": "64"}, "ep"), ({"ep": float("inf")}, "ep"), ({"ep": -64}, "ep"), ({"scaleup_domain": 1.5}, "scaleup_domain"),
+    ({"rows_per_sequence": float("nan")}, "rows_per_sequence"), ({"model": V3, "context": 200_000}, "context"),
 ])
 def test_bad_input_names_itself_and_what_is_allowed(changes, named):
     with pytest.raises(InputError) as caught:
         catalogue.evaluate(["hbm_total_share", "counted_step_time", "memory_share"], **changes)
     assert caught.value.parameter == named
     assert caught.value.allowed
+
+
+@pytest.mark.parametrize(("name", "changes", "named"), [
+    ("largest_batch", {"model": V3, "context": 200_000}, "context"), ("memory_share", {"context": 0}, "context"),
+    ("decode_compute", {"batch": float("nan")}, "batch"), ("decode_compute", {"rows_per_sequence": -1}, "rows_per_sequence"),
+    ("routed_rows", {"ep": -64}, "ep"), ("crossing_bytes_per_step", {"ep": float("inf")}, "ep"),
+    ("crossing_bytes_per_step", {"rows_per_sequence": float("nan")}, "rows_per_sequence")])
+def test_bad_input_is_refused_by_each_number_that_takes_it(name, changes, named):
+    with pytest.raises(InputError) as caught:
+        catalogue.value(name, **changes)
+    assert caught.value.parameter == named
+
+
+def test_lists_work_wherever_arrays_do():
+    assert catalogue.value("weight_bytes_per_gpu", ep=[2, 64]).tolist() == catalogue.value("weight_bytes_per_gpu",
+                                                                                           ep=np.array([2, 64])).tolist()
+    assert catalogue.value("card_memory", card=["h200", "b200"]).shape == (2,)
 
 
 def test_a_precision_the_card_lacks_is_refused_with_the_reason():

@@ -11,9 +11,9 @@ from inside_deepinfer import catalogue
 from inside_deepinfer.facts import InputError, load_facts
 from inside_deepinfer.scenario import parameters
 from inside_deepinfer.serving.decode_band import INPUTS
+from inside_deepinfer.serving.decode_frontier import COUNTED_INPUTS
 from inside_deepinfer.serving.links import domains_reached
 from inside_deepinfer.serving.published import FACT_OF
-from inside_deepinfer.serving.speculation import COST_INPUTS
 
 
 def test_bytes_per_token_by_hand():
@@ -55,13 +55,13 @@ def test_every_calculation_of_a_step_takes_all_that_the_step_rests_on():
     needed = {part.name for part in catalogue.quantity("counted_step_time").walk()} & set(parameters())
     assert {"dispatch_format", "scaleup_domain"} <= needed <= set(FACT_OF)
     assert needed - {"batch"} <= set(INPUTS)
-    assert needed - {"batch", "rows_per_sequence"} <= set(COST_INPUTS)
+    assert needed - {"batch", "rows_per_sequence"} <= set(COUNTED_INPUTS)
     for name in ("step_fixed_time", "user_speed_limit", "decode_band_low", "scheduled_rows"):
         assert needed - {"batch", "rows_per_sequence"} <= {part.name for part in catalogue.quantity(name).walk()}, name
 
 
 @pytest.mark.parametrize("change", [{"dispatch_format": "bf16"}, {"combine_format": "mxfp8"}, {"ep": 128, "scaleup_domain": 128},
-                                    {"ep": 128, "scaleout_bandwidth": 4e11}])
+                                    {"ep": 128, "scaleout_bandwidth": 4e11}, {"ep": 128, "crossing": "expert"}])
 def test_the_link_reaches_step_frontier_and_schedule(change):
     """Before and after the change, the fixed and per-row time of the frontier follow the counted step."""
     base = {"ep": change.get("ep", 64)}
@@ -71,6 +71,18 @@ def test_the_link_reaches_step_frontier_and_schedule(change):
     assert after["counted_step_time"] != before["counted_step_time"]
     assert (after["step_time_per_row"] > before["step_time_per_row"]) == slower
     assert (after["scheduled_rows"] < before["scheduled_rows"]) == slower
+
+
+def test_a_row_that_crosses_once_per_expert():
+    """EP128 beyond a domain of 72: 6 * 56/128 copies cross instead of 1 - (72/128)**6; 2.7 times the bytes."""
+    once, each = (catalogue.value("crossing_bytes_per_step", ep=128, crossing=way) for way in ("domain", "expert"))
+    rows, size = 60 * 4.8, 5120 * (1 + 1 / 32) + 5120 * 2
+    assert each == pytest.approx(rows * 40 * 6 * 56 / 128 * size) and once == pytest.approx(rows * 40 * (1 - (72 / 128) ** 6) * size)
+    both = catalogue.value("crossing_copies", ep=128, crossing=np.array(["domain", "expert"]))
+    assert both.tolist() == pytest.approx([1 - (72 / 128) ** 6, 2.625])
+    assert catalogue.value("crossing_bytes_per_step", ep=64, crossing="expert") == 0
+    with pytest.raises(InputError, match="crossing"):
+        catalogue.value("crossing_copies", crossing="never")
 
 
 def test_a_single_gpu_exchanges_nothing():

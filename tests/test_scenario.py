@@ -38,6 +38,7 @@ KEYS = {
     "m": "model", "c": "card", "ep": "ep", "re": "redundant_experts", "ctx": "context", "b": "batch", "st": "step_time",
     "rw": "rows_per_sequence", "ov": "overlap", "rc": "retention_chat_days", "ssd": "ssd_price", "ru": "reuse_probability",
     "so": "selection_overlap", "df": "dispatch_format", "cf": "combine_format", "sd": "scaleup_domain", "sb": "scaleout_bandwidth",
+    "xd": "crossing",
 }
 
 

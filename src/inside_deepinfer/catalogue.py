@@ -10,6 +10,8 @@ from dataclasses import replace
 from difflib import get_close_matches
 from typing import Any
 
+import numpy as np
+
 from inside_deepinfer.facts import CATALOGUE, NotPossible, Quantity, UserError
 from inside_deepinfer.facts.derive import Derivation, resolve_into
 from inside_deepinfer.scenario import Scenario, make_scenario, parameter_name, quantities
@@ -112,6 +114,7 @@ def evaluate(wanted: Iterable[str], scenario: Scenario | None = None, preset: st
         given = dict(leaves) if arrays else known
     for key, value in arrays.items():
         name = parameter_name(key)
+        value = np.asarray(value) if isinstance(value, (list, tuple)) else value
         given[name] = replace(given[name], value=value, kind="choice", sources=())
     wanted = list(wanted)
     for name in wanted:

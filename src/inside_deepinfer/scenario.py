@@ -183,6 +183,10 @@ class Scenario(param.Parameterized):
     scaleout_bandwidth = FactNumber("link.scaleout_bandwidth", key="sb", unit="B/s", group="machine", bounds=(1e8, 1e13),
                                     step=1e9, log=True, label="network per GPU between domains",
                                     doc="One direction of the link by which a GPU reaches another scale-up domain.")
+    crossing = FactChoice("link.crossing", key="xd", objects=["domain", "expert"], group="machine",
+                          label="a row crosses to another domain once per",
+                          doc="domain: a row goes once to each other domain and is passed on to its experts there. "
+                              "expert: every copy of a row crosses by itself.")
     tokens_per_step = FactNumber("article.tokens_per_step", key="tp", unit="token", group="speculation", bounds=(1.0, 8.0),
                                  step=0.05, label="tokens per sequence and step",
                                  doc="Tokens that a sequence advances in a decode step: accepted drafts and the model's own token.")

@@ -6,6 +6,7 @@ label (TB), prices per million tokens.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import floor, isfinite, log10
 from typing import Any
 
@@ -53,6 +54,8 @@ def show(value: Any, unit: str = "", significant: int = 4) -> str:
         return "not stated"
     if isinstance(value, str):
         return value
+    if isinstance(value, Mapping):  # inputs that are handed on together
+        return ", ".join(value)
     if isinstance(value, (list, tuple, np.ndarray)):
         items = np.asarray(value).ravel().tolist()
         named = [part.strip() for part in unit.split(",")]

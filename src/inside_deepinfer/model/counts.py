@@ -31,7 +31,7 @@ def prompt_share(shape: Shape, part: Part) -> float:
     cut = shape.body.encoder_layers
     if part.name == "head":
         return 0.0
-    if cut is None or not part.layers:
+    if cut is None or part.layers is None:
         return 1.0
     passed = [layer for layer in part.layers if layer < cut or (layer == cut and part.kv_side)]
     return len(passed) / len(part.layers)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import ceil, lcm
 from typing import Any
 
-from inside_deepinfer.facts import derived
+from inside_deepinfer.facts import derived, require_between
 from inside_deepinfer.model.formats import bytes_per_value
 from inside_deepinfer.model.shape import Shape, load_shape
 
@@ -72,11 +72,11 @@ def full_state_bytes(model: str) -> float:
     if not shape.attention.window:
         return 0.0
     layers = shape.body.layers + (shape.draft.layers if shape.draft else 0)
-    block = lcm(ALIGNMENT, int(window_entry_bytes(shape)))
+    block = lcm(ALIGNMENT, ceil(window_entry_bytes(shape)))
     return float(ceil((layers * window_layer_bytes(shape) + compression_state_bytes(shape)) / block) * block)
 
 
 @derived(label="KV bytes of one sequence", unit="B/sequence", formula="kv_bytes_per_token * context")
-def kv_bytes_per_sequence(kv_bytes_per_token: Any, context: Any) -> Any:
-    """Compressed KV and index keys of one sequence, without its fixed state."""
-    return kv_bytes_per_token * context
+def kv_bytes_per_sequence(model: str, kv_bytes_per_token: Any, context: Any) -> Any:
+    """Compressed KV and index keys of one sequence, without its fixed state; a context beyond the model's is an error."""
+    return kv_bytes_per_token * require_between("context", context, 1, load_shape(model).body.max_context)

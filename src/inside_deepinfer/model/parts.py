@@ -18,7 +18,7 @@ class Part:
 
     Attributes:
         name: class, e.g. "attention".
-        layers: layer numbers that hold it; empty for what stands outside the layers.
+        layers: layer numbers that hold it; None for what stands outside the layers.
         per_layer: parameters in one layer (or in all, outside the layers).
         format: storage format.
         stage: "backbone", "draft" or "tables" (Engram rows, looked up and kept out of HBM).
@@ -28,7 +28,7 @@ class Part:
     """
 
     name: str
-    layers: tuple[int, ...]
+    layers: tuple[int, ...] | None
     per_layer: int
     format: str
     stage: str = "backbone"
@@ -39,7 +39,7 @@ class Part:
 
     @property
     def parameters(self) -> int:
-        return self.per_layer * max(len(self.layers), 1)
+        return self.per_layer * (1 if self.layers is None else len(self.layers))
 
     @property
     def share_per_token(self) -> float:
@@ -93,8 +93,8 @@ def _trunk(shape: Shape) -> list[Part]:
     table = body.vocabulary * body.hidden
     return [
         Part("attention", every, attention_parameters(shape), formats.dense),
-        Part("embedding", (), table, formats.plain, read=False),
-        Part("head", (), table, formats.plain),
+        Part("embedding", None, table, formats.plain, read=False),
+        Part("head", None, table, formats.plain),
         Part("stream mixing, attention", every, mixing_parameters(shape), formats.mixing, kv_side=True),
         Part("stream mixing, experts", every, mixing_parameters(shape), formats.mixing),
     ]
@@ -122,9 +122,7 @@ def _compressors(shape: Shape) -> list[Part]:
             found.append(Part("compressor", (layer,), size, shape.formats.plain, kv_side=True))
     if shape.index:
         index = shape.index
-        # V4.1 projects the layer's latent; V4 pools hidden states with a gate, in a compressor of its own
-        key = 2 * shape.compression.overlap * shape.body.hidden * index.head_dim if index.compressed \
-            else shape.attention.head_dim * index.head_dim
+        key = _index_key_parameters(shape)
         queries = shape.attention.query_rank * index.heads * index.head_dim
         found += [
             Part("index queries", index.layers, queries, shape.formats.dense),
@@ -132,6 +130,14 @@ def _compressors(shape: Shape) -> list[Part]:
             Part("index keys", index.key_layers, key, shape.formats.plain, kv_side=True),
         ]
     return found
+
+
+def _index_key_parameters(shape: Shape) -> int:
+    """V4.1 projects the layer's latent; V4 pools hidden states with a gate, in a compressor of its own; with MLA hidden states."""
+    index, hidden = shape.index, shape.body.hidden
+    if index.compressed:
+        return 2 * shape.compression.overlap * hidden * index.head_dim
+    return (shape.attention.head_dim if shape.attention.design == "latent" else hidden) * index.head_dim
 
 
 def _overlap(shape: Shape, layer: int) -> int:
@@ -157,7 +163,8 @@ def _draft(shape: Shape) -> list[Part]:
         Part("draft shared expert", layers, shape.experts.shared * expert_parameters(shape), formats.dense, "draft"),
         Part("draft router", layers, dr.experts * hidden, formats.plain, "draft"),
         Part("draft stream mixing", layers, SUBLAYERS * mixing_parameters(shape), formats.mixing, "draft"),
-        Part("draft input projection", (), dr.features * hidden * hidden, formats.dense, "draft"),
-        Part("draft heads", (), 2 * shape.body.vocabulary * dr.markov_rank, formats.plain, "draft"),
-        Part("draft heads", (), hidden + dr.markov_rank if dr.markov_rank else 0, formats.plain, "draft"),
+        Part("draft input projection", None, dr.features * hidden * hidden, formats.dense, "draft"),
+        # token table and projection of the Markov head; of the table only rows are fetched, which this count leaves aside
+        Part("draft heads", None, 2 * shape.body.vocabulary * dr.markov_rank, formats.plain, "draft"),
+        Part("draft heads", None, hidden + dr.markov_rank if dr.markov_rank else 0, formats.plain, "draft"),
     ]

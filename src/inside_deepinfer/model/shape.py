@@ -64,6 +64,9 @@ class Attention(Group):
         missing = [name for name in needed[self.design] if not getattr(self, name)]
         if missing:
             raise ValueError(f"{', '.join(missing)}: missing for design {self.design}")
+        strange = [name for design, names in needed.items() for name in names if design != self.design and getattr(self, name)]
+        if strange:
+            raise ValueError(f"{', '.join(strange)}: not for design {self.design}")
         if self.ring < self.window:
             raise ValueError(f"ring = {self.ring} is below window = {self.window}")
         if self.output_groups and self.heads % self.output_groups:
@@ -139,7 +142,10 @@ class Vision(Group):
 
 
 class Formats(Group):
-    """Number format of each class of tensor; names are those of ``format.*`` facts."""
+    """Number format of each class of tensor; names are those of ``format.*`` facts.
+
+    ``state``: of unfinished groups of the compressors; left out where it is not published, and then counted as nothing.
+    """
 
     routed: Id
     dense: Id
@@ -228,6 +234,8 @@ def _shape(folder: Path, model: str) -> Shape:
 
 def load_shape(model: str) -> Shape:
     """The shape called ``model``; an unknown name is an error that lists the known ones."""
+    if not isinstance(model, str):
+        raise InputError("model", model, " or ".join(model_ids()))
     try:
         return _shape(load_facts().folder, model)
     except KeyError:

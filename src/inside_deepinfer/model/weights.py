@@ -12,13 +12,15 @@ from inside_deepinfer.model.shape import Shape, load_shape
 
 
 def check_ep(experts: int, ep: Any) -> Any:
-    """``ep`` as given, if each element is a whole number that divides ``experts``."""
-    try:
-        numbers = np.asarray(ep, dtype=float)
-        good = np.isfinite(numbers) & (numbers >= 1) & (numbers == np.floor(numbers))
-        fits = bool(np.all(good)) and not np.any(experts % numbers.astype(int))
-    except (TypeError, ValueError):
-        fits = False
+    """``ep`` as given, a number or an array of numbers, if each is a whole number that divides ``experts``."""
+    fits = False
+    if not isinstance(ep, (str, bytes)) and ep is not None:
+        try:
+            numbers = np.asarray(ep, dtype=float)
+            whole = np.isfinite(numbers) & (numbers >= 1) & (numbers <= experts) & (numbers == np.floor(numbers))
+            fits = bool(np.all(whole)) and not np.any(experts % numbers.astype(int))
+        except (TypeError, ValueError):
+            fits = False
     if not fits:
         divisors = [str(number) for number in range(1, experts + 1) if experts % number == 0]
         raise InputError("ep", ep, f"a divisor of the {experts} routed experts: {', '.join(divisors)}")

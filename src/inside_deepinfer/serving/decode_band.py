@@ -17,13 +17,13 @@ import numpy as np
 from inside_deepinfer.facts import NotPossible, Quantity, derived, load_facts, resolve
 from inside_deepinfer.serving.acceptance import rows_from_verified_drafts
 from inside_deepinfer.serving.cards import card_number
+from inside_deepinfer.serving.decode_frontier import COUNTED_INPUTS
 from inside_deepinfer.serving.published import FACT_OF
 
 EFFICIENCIES = ("hardware.hbm_efficiency", "efficiency.gemm", "efficiency.attention", "efficiency.link")
 RANGES = ("rows_per_sequence", "context", "overlap")  # scenario parameters that are uncertain while nobody has chosen them
 UNCERTAIN = (*RANGES, *EFFICIENCIES, "card_bandwidth", "card_fp8_peak", "batch")
-INPUTS = ("model", "card", "ep", "redundant_experts", "context", "rows_per_sequence", "overlap", "selection_overlap", "tokens_per_step",
-          "uncounted_time", "efficiencies", "dispatch_format", "combine_format", "scaleup_domain", "scaleout_bandwidth")
+INPUTS = (*COUNTED_INPUTS, "rows_per_sequence", "tokens_per_step", "uncounted_time")
 
 
 @dataclass(frozen=True)
@@ -123,14 +123,11 @@ FEW = 4  # the band is quoted at a quarter of the scenario's batch too, away fro
 
 @derived(label="band of the decode frontier", unit="", words=True, listed=False,
          formula="lowest and highest of all combinations of the uncertain inputs, at the batch and at a quarter of it")
-def decode_band(model: str, card: Any, ep: Any, redundant_experts: Any, context: Any, rows_per_sequence: Any, overlap: Any,
-                selection_overlap: Any, tokens_per_step: Any, uncounted_time: Any, efficiencies: Any, dispatch_format: Any,
-                combine_format: Any, scaleup_domain: Any, scaleout_bandwidth: Any, batch: Any) -> Any:
+def decode_band(counted_inputs: Mapping[str, Any], rows_per_sequence: Any, tokens_per_step: Any, uncounted_time: Any, batch: Any) -> Any:
     """Last axis in the order of ``NUMBERS``: token/(s*GPU) four times, then shares of the published step."""
-    values = (card, ep, redundant_experts, context, rows_per_sequence, overlap, selection_overlap, tokens_per_step, uncounted_time,
-              efficiencies, dispatch_format, combine_format, scaleup_domain, scaleout_bandwidth, batch)
+    values = (*counted_inputs.values(), rows_per_sequence, tokens_per_step, uncounted_time, batch)
     columns = np.broadcast_arrays(*(np.asarray(value) for value in values))
-    rows = [_numbers({"model": model} | dict(zip(INPUTS[1:], row[:-1], strict=True)), row[-1])
+    rows = [_numbers(dict(zip(INPUTS, row[:-1], strict=True)), row[-1])
             for row in zip(*(column.ravel().tolist() for column in columns), strict=True)]
     return np.reshape(rows, (*columns[0].shape, len(NUMBERS)))
 

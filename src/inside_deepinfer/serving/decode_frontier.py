@@ -9,15 +9,26 @@ well as on 8 H100, whose bandwidths differ by more than 2. What fills it is not 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from inside_deepinfer.facts import NotPossible, Quantity, derived, load_facts, require, require_not_negative, require_positive, resolve
+from inside_deepinfer.facts import (
+    CATALOGUE,
+    NotPossible,
+    Quantity,
+    derived,
+    load_facts,
+    require,
+    require_not_negative,
+    require_positive,
+    resolve,
+)
 
-# inputs of the counted step that a caller of ``step_times`` may leave as they are
+# inputs of the counted step that a caller of ``step_times`` may leave as published
 UNCHANGED = {"efficiencies": "scenario.efficiencies", "dispatch_format": "link.dispatch_format", "combine_format": "link.combine_format",
-             "scaleup_domain": "link.scaleup_domain", "scaleout_bandwidth": "link.scaleout_bandwidth"}
+             "scaleup_domain": "link.scaleup_domain", "scaleout_bandwidth": "link.scaleout_bandwidth", "crossing": "link.crossing"}
 FIT_BATCHES = np.arange(8.0, 513.0, 8.0)  # sequences per GPU over which the two-number form is fitted
 
 
@@ -109,16 +120,26 @@ def step_times(batches: np.ndarray, **inputs: Any) -> np.ndarray:
     return resolve(["counted_step_time"], given)["counted_step_time"].value
 
 
+@derived(label="inputs of the counted step, without batch and rows", unit="", words=True, listed=False,
+         formula="the scenario's parameters by name, for curves that count the step at other batches and rows")
+def counted_inputs(model: str, card: Any, ep: Any, redundant_experts: Any, context: Any, overlap: Any, selection_overlap: Any,
+                   efficiencies: Any, dispatch_format: Any, combine_format: Any, scaleup_domain: Any, scaleout_bandwidth: Any,
+                   crossing: Any) -> dict[str, Any]:
+    """A parameter that the step rests on and that is missing here would not reach the curves (tests/test_links.py)."""
+    return dict(model=model, card=card, ep=ep, redundant_experts=redundant_experts, context=context, overlap=overlap,
+                selection_overlap=selection_overlap, efficiencies=efficiencies, dispatch_format=dispatch_format,
+                combine_format=combine_format, scaleup_domain=scaleup_domain, scaleout_bandwidth=scaleout_bandwidth,
+                crossing=crossing)
+
+
+COUNTED_INPUTS = tuple(CATALOGUE["counted_inputs"].inputs)
+
+
 @derived(label="two-number form of the step time", unit="s, s, ratio", words=True, listed=False,
          formula="least squares of decode_step_time over the batch: fixed time, time per row, mean error")
-def two_numbers(model: str, card: Any, ep: Any, redundant_experts: Any, context: Any, rows_per_sequence: Any, overlap: Any,
-                selection_overlap: Any, uncounted_time: Any, efficiencies: Any, dispatch_format: Any, combine_format: Any,
-                scaleup_domain: Any, scaleout_bandwidth: Any) -> Any:
+def two_numbers(counted_inputs: Mapping[str, Any], rows_per_sequence: Any, uncounted_time: Any) -> Any:
     """Last axis: fixed time (s), time per row (s), mean relative error of the two numbers over the fitted batches."""
-    counted = step_times(FIT_BATCHES, model=model, card=card, ep=ep, redundant_experts=redundant_experts, context=context,
-                         rows_per_sequence=rows_per_sequence, overlap=overlap, selection_overlap=selection_overlap,
-                         efficiencies=efficiencies, dispatch_format=dispatch_format, combine_format=combine_format,
-                         scaleup_domain=scaleup_domain, scaleout_bandwidth=scaleout_bandwidth)
+    counted = step_times(FIT_BATCHES, rows_per_sequence=rows_per_sequence, **counted_inputs)
     step = counted + np.asarray(uncounted_time, dtype=float)[..., None]
     rows = FIT_BATCHES * np.asarray(rows_per_sequence, dtype=float)[..., None]
     spread = rows - rows.mean(axis=-1, keepdims=True)
@@ -156,12 +177,7 @@ def throughput_limit(tokens_of_a_step: Any, rows_per_sequence: Any, step_time_pe
 
 @derived(label="speed of a user alone", unit="token/(s*user)", words=True,
          formula="tokens_of_a_step / decode_step_time with one sequence per GPU")
-def user_speed_limit(model: str, card: Any, ep: Any, redundant_experts: Any, context: Any, rows_per_sequence: Any, overlap: Any,
-                     selection_overlap: Any, uncounted_time: Any, efficiencies: Any, dispatch_format: Any, combine_format: Any,
-                     scaleup_domain: Any, scaleout_bandwidth: Any, tokens_of_a_step: Any) -> Any:
+def user_speed_limit(counted_inputs: Mapping[str, Any], rows_per_sequence: Any, uncounted_time: Any, tokens_of_a_step: Any) -> Any:
     """No user of this layout is served faster."""
-    counted = step_times(np.array([1.0]), model=model, card=card, ep=ep, redundant_experts=redundant_experts, context=context,
-                         rows_per_sequence=rows_per_sequence, overlap=overlap, selection_overlap=selection_overlap,
-                         efficiencies=efficiencies, dispatch_format=dispatch_format, combine_format=combine_format,
-                         scaleup_domain=scaleup_domain, scaleout_bandwidth=scaleout_bandwidth)[..., 0]
+    counted = step_times(np.array([1.0]), rows_per_sequence=rows_per_sequence, **counted_inputs)[..., 0]
     return tokens_of_a_step / (counted + uncounted_time)

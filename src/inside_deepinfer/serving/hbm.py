@@ -38,7 +38,7 @@ def slots_read(experts: int, active: int, slots: Any, rows: Any) -> Any:
 @derived(label="rows that a layer routes per step, whole EP group", unit="token", formula="batch * rows_per_sequence * ep")
 def routed_rows(batch: Any, rows_per_sequence: Any, ep: Any) -> Any:
     """Rows of all GPUs of an instance; each of them may hit an expert of this GPU."""
-    return require_positive("batch", batch) * require_positive("rows_per_sequence", rows_per_sequence) * ep
+    return require_positive("batch", batch) * require_positive("rows_per_sequence", rows_per_sequence) * require_positive("ep", ep)
 
 
 @derived(label="distinct experts touched per layer and step", unit="expert/layer",

@@ -1,7 +1,8 @@
 """The exchange between GPUs around the experts: rows go out to experts (dispatch) and come back (combine).
 
-Inside a scale-up domain every copy of a row travels by itself. Across domains a row is sent once per domain and passed on
-inside, as DeepEP does it. Sending and receiving are even, so one direction of one GPU's link is what counts.
+Inside a scale-up domain every copy of a row travels by itself. Across domains there are two ways: a row is sent once per domain
+and passed on inside, as DeepEP's kernels for large batches do it, or once per expert, as its low-latency kernels did. Sending and
+receiving are even, so one direction of one GPU's link is what counts.
 """
 
 from __future__ import annotations
@@ -10,11 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from inside_deepinfer.facts import derived, require_between, require_not_negative, require_positive
+from inside_deepinfer.facts import derived, require, require_between, require_not_negative, require_positive
 from inside_deepinfer.model.formats import bytes_per_value
 from inside_deepinfer.model.shape import load_shape
 from inside_deepinfer.model.weights import check_ep
 from inside_deepinfer.serving.cards import card_number
+
+CROSSINGS = ("domain", "expert")
 
 
 def domains_reached(ep: Any, domain: Any, copies: int) -> Any:
@@ -87,6 +90,7 @@ def exchange_bytes_per_step(model: str, batch: Any, rows_per_sequence: Any, ep: 
 def card_domain(card: Any, scaleup_domain: Any) -> Any:
     """GPUs that reach each other over the scale-up link. ``scaleup_domain``: 0 for what the card states."""
     chosen = np.asarray(require_not_negative("scaleup_domain", scaleup_domain), dtype=float)
+    require(chosen == np.floor(chosen), "scaleup_domain", scaleup_domain, "a whole number of GPUs, or 0 for the card's own")
     if np.all(chosen > 0):
         return chosen[()]
     own = card_number(card, "scaleup_domain")
@@ -99,19 +103,24 @@ def card_link_bandwidth(card: Any) -> Any:
     return card_number(card, "scaleup_bandwidth")
 
 
-@derived(label="other domains that a row's experts stand in", unit="domain/token", words=True,
-         formula="expected number of scale-up domains beside the own one that hold one of the row's experts")
-def other_domains(active_experts: Any, ep: Any, card_domain: Any) -> Any:
-    """0 while the whole EP group fits into one domain."""
-    return domains_reached(ep, card_domain, int(active_experts))
+@derived(label="copies of a row that cross to other domains", unit="copy/token", words=True,
+         formula="expected number of other scale-up domains that hold one of the row's experts, or of experts that stand in them")
+def crossing_copies(active_experts: Any, ep: Any, card_domain: Any, crossing: Any) -> Any:
+    """0 while the whole EP group fits into one domain. ``crossing``: once per "domain" or once per "expert"."""
+    known = np.isin(np.asarray(crossing, dtype=str), CROSSINGS)
+    require(known, "crossing", crossing, " or ".join(CROSSINGS))
+    ep = np.asarray(require_positive("ep", ep), dtype=float)
+    outside = active_experts * np.maximum(ep - card_domain, 0.0) / ep
+    return np.where(np.asarray(crossing) == "expert", outside, domains_reached(ep, card_domain, int(active_experts)))[()]
 
 
 @derived(label="bytes that cross the scale-up domain per GPU and step", unit="B/GPU",
-         formula="batch * rows_per_sequence * moe_layers * other_domains * (dispatch_row_bytes + combine_row_bytes)")
-def crossing_bytes_per_step(batch: Any, rows_per_sequence: Any, moe_layers: Any, other_domains: Any, dispatch_row_bytes: Any,
+         formula="batch * rows_per_sequence * moe_layers * crossing_copies * (dispatch_row_bytes + combine_row_bytes)")
+def crossing_bytes_per_step(batch: Any, rows_per_sequence: Any, moe_layers: Any, crossing_copies: Any, dispatch_row_bytes: Any,
                             combine_row_bytes: Any) -> Any:
-    """Rows of the trunk, once per other domain and way; the draft model's few rows are left out."""
-    return require_positive("batch", batch) * rows_per_sequence * moe_layers * other_domains * (
+    """Rows of the trunk, both ways; the draft model's few rows are left out."""
+    rows = require_positive("batch", batch) * require_positive("rows_per_sequence", rows_per_sequence)
+    return rows * moe_layers * crossing_copies * (
         dispatch_row_bytes + combine_row_bytes)
 
 

@@ -82,7 +82,8 @@ def kv_bytes_with_keys_in_every_search(model: str) -> float:
          formula="batch * rows_per_sequence * decode_flops_per_token / step_time")
 def decode_compute(batch: Any, rows_per_sequence: Any, decode_flops_per_token: Any, step_time: Any) -> Any:
     """All verified rows, attention included; the draft model comes on top."""
-    return batch * rows_per_sequence * decode_flops_per_token / require_positive("step_time", step_time)
+    rows = require_positive("batch", batch) * require_positive("rows_per_sequence", rows_per_sequence)
+    return rows * decode_flops_per_token / require_positive("step_time", step_time)
 
 
 @derived(label="that compute over the card's FP8 peak", unit="ratio", formula="decode_compute / card_fp8_peak")
@@ -122,10 +123,10 @@ def fitting_binding_resource(binding_resource: Any, fitting_step_time: Any) -> A
     return binding_resource
 
 
-@derived(label="share of HBM bandwidth for weights, if the step can be so short", unit="ratio", formula="hbm_share", words=True,
-         listed=False)
-def feasible_hbm_share(hbm_share: Any, hbm_read_bytes_per_step: Any, card_bandwidth: Any, step_time: Any) -> Any:
-    """Above 1 the scenario's step time is shorter than its weights take to read: the reason, not a number."""
+@derived(label="share of HBM bandwidth for weights, if the step can be", unit="ratio", formula="hbm_share", words=True, listed=False,
+         uses={"fits": "fitting_step_time"})
+def feasible_hbm_share(hbm_share: Any, hbm_read_bytes_per_step: Any, card_bandwidth: Any, step_time: Any, fits: Any) -> Any:
+    """Above 1 the scenario's step time is shorter than its weights take to read: the reason, not a number; as where it does not fit."""
     if np.any(np.asarray(hbm_share) > 1):
         shortest = show(np.max(hbm_read_bytes_per_step / card_bandwidth), "s", 3)
         raise NotPossible(f"reading the weights at peak bandwidth takes {shortest}, longer than the step time of "

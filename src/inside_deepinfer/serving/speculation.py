@@ -7,7 +7,7 @@ follow. Acceptance is independent from draft to draft and confidence is right un
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -24,7 +24,7 @@ from inside_deepinfer.serving.acceptance import (
     fixed_length,
 )
 from inside_deepinfer.serving.capacity import check_fits
-from inside_deepinfer.serving.decode_frontier import step_times
+from inside_deepinfer.serving.decode_frontier import COUNTED_INPUTS, step_times
 
 ROWS = np.linspace(1.0, 6.0, 26)  # rows per sequence at which the cost is counted; it is straight in between but for kinks
 
@@ -63,20 +63,16 @@ def _place(share: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def counted_cost(sequences: Any, uncounted_time: float, **inputs: Any) -> CountedCost:
-    """The cost for ``sequences`` per GPU; ``inputs`` are those of ``COST_INPUTS``."""
+    """The cost for ``sequences`` per GPU; ``inputs`` are those of ``COUNTED_INPUTS``."""
     n = np.atleast_1d(np.asarray(sequences, dtype=float))
     times = step_times(n, rows_per_sequence=ROWS, **inputs).T  # step_times puts the batch last
     return CountedCost(n, times + uncounted_time)
 
 
-COST_INPUTS = ("model", "card", "ep", "redundant_experts", "context", "overlap", "selection_overlap", "efficiencies", "dispatch_format",
-               "combine_format", "scaleup_domain", "scaleout_bandwidth")
-
-
 @lru_cache(maxsize=64)
 def kept_cost(sequences: tuple[float, ...], uncounted_time: float, *inputs: Any) -> CountedCost:
-    """As ``counted_cost``, kept; ``inputs`` in the order of ``COST_INPUTS``."""
-    return counted_cost(np.array(sequences), uncounted_time, **dict(zip(COST_INPUTS, inputs, strict=True)))
+    """As ``counted_cost``, kept; ``inputs`` in the order of ``COUNTED_INPUTS``."""
+    return counted_cost(np.array(sequences), uncounted_time, **dict(zip(COUNTED_INPUTS, inputs, strict=True)))
 
 
 @lru_cache(maxsize=64)
@@ -152,31 +148,25 @@ def fitting_batch(batch: Any, model: str, card: Any, resident_bytes: Any, usable
 @derived(label="schedule at the operating point", unit="", words=True, listed=False, uses={
     "length": "spec.draft_length", "threshold": "spec.threshold"},
     formula="rows, tokens and rates of the policies at the scenario's batch")
-def schedule_numbers(model: str, card: Any, ep: Any, redundant_experts: Any, context: Any, overlap: Any, selection_overlap: Any,
-                     efficiencies: Any, dispatch_format: Any, combine_format: Any, scaleup_domain: Any, scaleout_bandwidth: Any,
-                     uncounted_time: Any, fitting_batch: Any, acceptance_mean: Any, acceptance_spread: Any, length: Any,
-                     threshold: Any) -> Any:
+def schedule_numbers(counted_inputs: Mapping[str, Any], uncounted_time: Any, fitting_batch: Any, acceptance_mean: Any,
+                     acceptance_spread: Any, length: Any, threshold: Any) -> Any:
     """Last axis in the order of ``NUMBERS``."""
-    return _each(_numbers, (model, card, ep, redundant_experts, context, overlap, selection_overlap, efficiencies, dispatch_format,
-                            combine_format, scaleup_domain, scaleout_bandwidth),
-                 (uncounted_time, fitting_batch, acceptance_mean, acceptance_spread), int(length), float(threshold))
+    scalars = (uncounted_time, fitting_batch, acceptance_mean, acceptance_spread)
+    return _each(_numbers, tuple(counted_inputs.values()), scalars, int(length), float(threshold))
 
 
 @derived(label="what wrong and late confidences cost at the operating point", unit="ratio", words=True, listed=False, uses={
     "length": "spec.draft_length", "before": "spec.ece_before", "after": "spec.ece_after"},
     formula="1 - rate with them over rate with right ones, at the scenario's batch")
-def schedule_losses(model: str, card: Any, ep: Any, redundant_experts: Any, context: Any, overlap: Any, selection_overlap: Any,
-                    efficiencies: Any, dispatch_format: Any, combine_format: Any, scaleup_domain: Any, scaleout_bandwidth: Any,
-                    uncounted_time: Any, fitting_batch: Any, acceptance_mean: Any, acceptance_spread: Any, length: Any,
-                    before: Any, after: Any) -> Any:
+def schedule_losses(counted_inputs: Mapping[str, Any], uncounted_time: Any, fitting_batch: Any, acceptance_mean: Any,
+                    acceptance_spread: Any, length: Any, before: Any, after: Any) -> Any:
     """Last axis: measured error before scaling, after scaling, number of rows chosen one step late."""
-    return _each(_losses, (model, card, ep, redundant_experts, context, overlap, selection_overlap, efficiencies, dispatch_format,
-                           combine_format, scaleup_domain, scaleout_bandwidth),
-                 (uncounted_time, fitting_batch, acceptance_mean, acceptance_spread), int(length), float(before), float(after))
+    scalars = (uncounted_time, fitting_batch, acceptance_mean, acceptance_spread)
+    return _each(_losses, tuple(counted_inputs.values()), scalars, int(length), float(before), float(after))
 
 
 def _each(numbers: Callable[..., list[float]], machine: tuple[Any, ...], scalars: tuple[Any, ...], *more: Any) -> np.ndarray:
-    """``numbers`` of every combination of the broadcast inputs, along a new last axis; ``machine`` in the order of ``COST_INPUTS``."""
+    """``numbers`` of every combination of the broadcast inputs, along a new last axis; ``machine`` in the order of ``COUNTED_INPUTS``."""
     columns = np.broadcast_arrays(*(np.asarray(value) for value in (*machine, *scalars)))
     rows = zip(*(column.ravel().tolist() for column in columns), strict=True)
     found = [numbers(row[:len(machine)], *row[len(machine):], *more) for row in rows]

@@ -22,7 +22,8 @@ from inside_deepinfer.serving.acceptance import (
     speculate,
     staircase,
 )
-from inside_deepinfer.serving.speculation import COST_INPUTS, distorted, kept_cost, rate, survivals, temperature_for
+from inside_deepinfer.serving.decode_frontier import COUNTED_INPUTS
+from inside_deepinfer.serving.speculation import distorted, kept_cost, rate, survivals, temperature_for
 
 LOADS = np.array([1.0, 2, 4, 8, 15, 30, 60, 100, 150, 250, 400, 700, 1000])
 
@@ -49,7 +50,7 @@ class Policies:
 
 
 def _inputs(scenario: Scenario) -> tuple[Any, ...]:
-    return tuple(getattr(scenario, name) for name in COST_INPUTS)
+    return tuple(getattr(scenario, name) for name in COUNTED_INPUTS)
 
 
 def truth(scenario: Scenario) -> Survivals:

@@ -10,7 +10,7 @@ from inside_deepinfer.scenario import Scenario
 from inside_deepinfer.serving.cards import get_card
 from inside_deepinfer.serving.efficiencies import MEASURED
 
-EXCHANGE = ("dispatch_format", "combine_format", "card_link_bandwidth", "card_domain", "scaleout_bandwidth",
+EXCHANGE = ("dispatch_format", "combine_format", "card_link_bandwidth", "card_domain", "scaleout_bandwidth", "crossing",
             "efficiency.link", "link.latency", "link.exchanges_per_layer")
 STEP = ("hardware.hbm_efficiency", "efficiency.gemm", "efficiency.attention", "launch.per_kernel", "launch.kernels_per_layer",
         "overlap", "rows_per_sequence", "selection_overlap")

@@ -54,7 +54,7 @@ PAGE = Page(
     folded={"Card and model": ("card", "model", "redundant_experts"),
             "Acceptance": ("tokens_per_step", "rows_per_sequence"),
             "Step": ("efficiencies", "uncounted_time", "overlap", "selection_overlap"),
-            "Link": ("dispatch_format", "combine_format", "scaleup_domain", "scaleout_bandwidth"),
+            "Link": ("dispatch_format", "combine_format", "scaleup_domain", "scaleout_bandwidth", "crossing"),
             "Cluster": ("pd_ratio",)},
     numbers=(Number("fitting_throughput_per_decode_gpu", label="output per decode GPU", beside="decode.benchmark"),
              Number("fitting_throughput_per_cluster_gpu", label="output per GPU of the cluster"),

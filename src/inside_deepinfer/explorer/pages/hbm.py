@@ -81,7 +81,7 @@ PAGE = Page(
     primary=("ep", "batch", "card"),
     folded={"Model and sequences": ("model", "context", "rows_per_sequence", "redundant_experts"),
             "Step": ("efficiencies", "step_time", "overlap", "selection_overlap"),
-            "Link": ("dispatch_format", "combine_format", "scaleup_domain", "scaleout_bandwidth")},
+            "Link": ("dispatch_format", "combine_format", "scaleup_domain", "scaleout_bandwidth", "crossing")},
     numbers=("experts_per_gpu",
              Number("weight_bytes_per_gpu", label="weights held per GPU", show="decimal"),
              Number("hbm_read_bytes_per_step", label="weights read per step", show="decimal", beside="hbm.weights"),
