@@ -16,7 +16,7 @@ from inside_deepinfer.facts.units import show_as, show_decimal
 from inside_deepinfer.figures import hbm_capacity, token_movable
 from inside_deepinfer.publish.chain import look_up, steps
 from inside_deepinfer.scenario import make_scenario
-from inside_deepinfer.studies.machine_world import backbone_of_variants, in_decimal, published_counts, v3r1_step
+from inside_deepinfer.studies.machine_world import in_decimal, parameters_of_variants, published_counts, v3r1_step
 from inside_deepinfer.studies.step_inputs import EXCHANGE, STEP, step_inputs
 
 NOTEBOOKS = Path(__file__).parent.parent / "notebooks"
@@ -51,9 +51,13 @@ def test_counts_stand_beside_what_was_published():
 
 
 def test_only_the_configurations_experts_give_the_reported_parameters():
-    found = backbone_of_variants()
-    assert found[384, 2304] == catalogue.value("backbone_parameters")
-    assert found[256, 2304] < 0.7 * found[384, 2304]
+    found = parameters_of_variants()
+    assert found[384, 2304] == (catalogue.value("backbone_parameters"), catalogue.value("active_parameters_decode"))
+    assert found[256, 2304][0] < 0.7 * found[384, 2304][0]
+    # 256 experts of width 3456 hold as many parameters, but a token would use 6 * 3 * 5120 * (3456 - 2304) more in 40 layers
+    wider = 40 * 3 * 5120 * (3456 - 2304)  # of each expert
+    assert found[256, 3456][1] - found[384, 2304][1] == pytest.approx((6 + 1) * wider - 40 * 128 * 5120)  # shared expert; router
+    assert abs(found[256, 3456][0] / 552e9 - 1) < 0.002 and round(found[256, 3456][1] / 1e9) == 21
 
 
 def test_the_earlier_day_is_counted_between_full_overlap_and_none():
@@ -108,8 +112,34 @@ def test_inputs_of_the_step_name_kind_and_source():
     assert found["combine_format"].kind == "assumption" and found["overlap"].kind == "choice"
 
 
+def test_a_chosen_domain_is_the_readers_choice():
+    found = {quantity.name: quantity for quantity in step_inputs(make_scenario(changes={"scaleup_domain": 128}))}
+    assert found["card_domain"].kind == "choice" and found["card_domain"].value == 128
+
+
 def page(query: str) -> dict:
     return json.loads(view.results(PAGE, state.read(query, PAGE)))
+
+
+def test_published_values_stand_only_beside_what_they_speak_of():
+    """4.31 GB, 4 % and 13.3 ms belong to V4.1 at EP64; another model or group is not held against them."""
+    def beside(query: str) -> set[str]:
+        return {card["name"] for card in page(query)["numbers"] if card["beside"]}
+
+    assert beside("") == {"hbm_read_bytes_per_step", "feasible_hbm_share", "fitting_step_time"}
+    assert beside("b=30") == {"hbm_read_bytes_per_step", "feasible_hbm_share"}
+    assert beside("ep=8") == beside("m=deepseek-v3&ctx=4096") == set()
+
+
+def test_the_page_says_that_a_model_has_fewer_rows():
+    said = [block.get("text", "") for block in page("m=deepseek-v3&ctx=4096")["blocks"]]
+    assert any("DeepSeek-V3/R1 drafts 1 token per step, so a sequence brings at most 2 rows; 4.8" in text for text in said)
+    assert not [block for block in page("")["blocks"] if block.get("title") == "Rows"]
+
+
+def test_no_share_of_bandwidth_without_room():
+    cards = {card["name"]: card for card in page("c=h200&ep=2&st=0.1")["numbers"]}
+    assert "166.4 GB" in cards["feasible_hbm_share"]["reason"] and not cards["feasible_hbm_share"]["big"]
 
 
 def test_the_page_shows_the_chapters_numbers():

@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 
 from inside_deepinfer import catalogue
 from inside_deepinfer.facts import InputError, NotPossible, load_facts
-from inside_deepinfer.model.shape import model_ids
+from inside_deepinfer.model.shape import model_ids, without_draft
 from inside_deepinfer.scenario import make_scenario
 from inside_deepinfer.serving.capacity import check_fits, fit_notice
 from inside_deepinfer.serving.cards import card_number, peak_flops
 from inside_deepinfer.serving.hbm import slots_read, touched_share
-from inside_deepinfer.serving.step_budget import PARTS, RESOURCES, precision_notice
+from inside_deepinfer.serving.step_budget import PARTS, RESOURCES, precision_notice, rows_notice
 from inside_deepinfer.studies.bridge import weight_bridge
 
 V41, V4, V3 = "deepseek-v4.1-flash", "deepseek-v4-flash", "deepseek-v3"
@@ -243,6 +243,19 @@ def test_lists_work_wherever_arrays_do():
     assert catalogue.value("weight_bytes_per_gpu", ep=[2, 64]).tolist() == catalogue.value("weight_bytes_per_gpu",
                                                                                            ep=np.array([2, 64])).tolist()
     assert catalogue.value("card_memory", card=["h200", "b200"]).shape == (2,)
+
+
+def test_rows_beyond_the_drafts_of_a_model_are_said():
+    assert rows_notice(V41, 6.0) == "" and "at most 6 rows; 8 are" in rows_notice(V41, 8.0)
+    assert rows_notice(V3, 2.0) == "" and "drafts 1 token per step" in rows_notice(V3, 4.8)
+    assert rows_notice(without_draft(V3), 1.0) == "" and "drafts no tokens per step, so a sequence brings at most 1 row; 2 are" \
+        in rows_notice(without_draft(V3), 2.0)
+
+
+def test_deepeps_rates_leave_71_percent_of_the_link():
+    """(726 + 740) / 2 GB/s * 7/8 of 900 GB/s (README of DeepEP v2; B200 in data/hardware)."""
+    assert catalogue.value("deepep_link_share") == pytest.approx(733 * 7 / 8 / 900)
+    assert catalogue.value("link_over_network") == pytest.approx(900 / 50)
 
 
 def test_a_precision_the_card_lacks_is_refused_with_the_reason():

@@ -78,6 +78,12 @@ def test_bounded_replay_halves_prefill(tokens, hit_rate, without, with_replay, r
     assert rounds_to(catalogue.value("prefill_flops_ratio_replay", **at), ratio, 0.001)
 
 
+def test_plain_prefill_flops():
+    """Source: deepinfer 0.1.0, 77,000 tokens from nothing with bounded replay: 17.84 GFLOP per token without weighting."""
+    assert rounds_to(catalogue.value("prefill_flops_plain", input_tokens=77_000, hit_rate=0.0) / 1e9, 17.84, 0.01)
+    assert catalogue.value("prefill_flops_plain") < catalogue.value("prefill_flops_per_token")
+
+
 def test_the_older_table_differs_by_the_windows_of_the_kept_rows():
     """data/measured/deepinfer_flop_per_token.csv lets kept rows see a full window in the decoder layers.
 

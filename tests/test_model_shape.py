@@ -134,6 +134,26 @@ def test_a_new_model_is_one_data_file(tmp_path_factory, layers, hidden, experts,
     assert expert_parameters(toy) == 3 * hidden * width
 
 
+def test_an_index_over_mla_takes_keys_from_the_hidden_state(tmp_path):
+    """The design of V3.2: V3 with 64 index heads of 128 in every layer; queries, weights and keys by hand."""
+    from inside_deepinfer.model.counts import parameters_by_class
+    from inside_deepinfer.model.kv import index_entry_bytes
+    from inside_deepinfer.model.parts import parts
+
+    raw = yaml.safe_load((load_facts().folder / "models/deepseek-v3.yaml").read_text(encoding="utf-8"))
+    raw |= {"id": "with-index", "index": {"heads": 64, "head_dim": 128, "top": 2048, "layers": list(range(61)),
+                                          "key_layers": list(range(61)), "source": "inside-deepinfer", "kind": "choice"}}
+    raw["formats"]["index"] = "mxfp8"
+    file = tmp_path / "with-index.yaml"
+    file.write_text(yaml.safe_dump(raw), encoding="utf-8")
+    shape = read_shape(file)
+    found = parameters_by_class(shape)
+    assert found["index keys"] == 61 * 7168 * 128 and found["index queries"] == 61 * 1536 * 64 * 128
+    assert found["index head weights"] == 61 * 7168 * 64
+    assert index_entry_bytes(shape) == 128 * (1 + 1 / 32)
+    assert all(part.parameters > 0 for part in parts(shape))
+
+
 def test_the_scenario_offers_exactly_the_shape_files():
     from inside_deepinfer.scenario import Scenario
 

@@ -55,12 +55,13 @@ def value(
 
 
 def _notices(quantity: Quantity, scenario: Scenario) -> list[str]:
-    """What the card of the scenario cannot do as the model asks, where the number rests on the times of its step."""
-    from inside_deepinfer.serving.step_budget import precision_notice
+    """What card and model of the scenario cannot do as it asks, where the number rests on the times of a step."""
+    from inside_deepinfer.serving.step_budget import precision_notice, rows_notice
 
     if not any(part.name == "counted_step_time" for part in quantity.walk()):
         return []
-    return [notice for notice in (precision_notice(scenario.model, scenario.card),) if notice]
+    said = (precision_notice(scenario.model, scenario.card), rows_notice(scenario.model, scenario.rows_per_sequence))
+    return [notice for notice in said if notice]
 
 
 def _pairs(changes: list[str]) -> dict[str, str]:

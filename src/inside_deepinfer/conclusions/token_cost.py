@@ -1,5 +1,7 @@
 """What chapter 6 concludes."""
 
+import numpy as np
+
 from inside_deepinfer import catalogue
 from inside_deepinfer.conclusions.registry import conclusion
 from inside_deepinfer.facts import load_facts
@@ -24,11 +26,13 @@ def _prompt_half() -> bool:
     return 0.48 < catalogue.value("active_parameters_prefill") / catalogue.value("active_parameters_decode") < 0.52
 
 
-@conclusion("token-cost.context-is-cheap", "From a thousand tokens of context to a million, the work of an output token grows by less "
-                                           "than a third.")
+@conclusion("token-cost.context-is-cheap", "From a thousand tokens of context to a million, the weighted work of an output token grows "
+                                           "by less than a third; in plain FLOP it grows by more than half, because the index "
+                                           "scores are in FP4, which weighs least.")
 def _context_is_cheap() -> bool:
-    short, long = (catalogue.value("decode_flops_per_token", context=context) for context in (CONTEXTS[0], CONTEXTS[-1]))
-    return 1 < long / short < 4 / 3
+    weighted, plain = (np.divide(*catalogue.value(name, context=np.array([CONTEXTS[-1], CONTEXTS[0]])))
+                       for name in ("decode_flops_per_token", "decode_flops_plain"))
+    return 1 < weighted < 4 / 3 and 1.5 < plain < 2
 
 
 @conclusion("token-cost.keys-win", "At a million tokens, more than three quarters of what a sequence reads in a step are index keys.")
@@ -46,12 +50,14 @@ def _seventy_times() -> bool:
 
 
 @conclusion("token-cost.same-arithmetic", "At 77,000 tokens of context V4-Flash and V4.1-Flash need about the same arithmetic for an "
-                                          "output token, and V3 more than sixty times as much.")
+                                          "output token, and V3 more than sixty times as much; in plain FLOP, where BF16 "
+                                          "weighs no more than FP8, it is more than thirty-five times.")
 def _same_arithmetic() -> bool:
     context = load_facts().number("scenario.context")
     ours, older, oldest = (catalogue.value("decode_flops_per_token", model=model, context=context)
                            for model in ("deepseek-v4.1-flash", V4, V3))
-    return context == 77_000 and abs(older / ours - 1) < 0.1 and oldest > 60 * ours
+    plain = catalogue.value("decode_flops_plain", model=V3, context=context) / catalogue.value("decode_flops_plain", context=context)
+    return context == 77_000 and abs(older / ours - 1) < 0.1 and oldest > 60 * ours and 35 < plain < 40
 
 
 @conclusion("token-cost.counts-hold", "Every count of parameters comes within three percent of the published one, and every count "

@@ -30,12 +30,14 @@ class Number:
         label: where the catalogue's own label is too long for a card.
         show: ``"percent"`` for ratios that readers know as percent, ``"decimal"`` for bytes that articles print as GB.
         beside: id of a fact or claim with the published value, printed under the card for comparison.
+        same: scenario parameters that must be as published for that comparison to mean anything.
     """
 
     name: str
     label: str = ""
     show: Literal["plain", "percent", "decimal"] = "plain"
     beside: str = ""
+    same: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ from inside_deepinfer.facts.units import show_decimal
 from inside_deepinfer.figures import theme
 from inside_deepinfer.figures.drawing import draw
 from inside_deepinfer.figures.figure import plain_table
+from inside_deepinfer.scenario import defaults
 
 log = logging.getLogger(__name__)
 CACHED_VIEWS = 128  # at most 40 kB each
@@ -185,7 +186,7 @@ def _card(entry: Number, now: State, found: Quantity | None) -> dict[str, Any]:
     card |= dict(zip(("big", "unit"), split(found, entry, now.scenario.currency), strict=True))
     card |= dict(kind=found.kind, rests_on=provenance.leaf_kinds(found) if found.inputs else [],
                  raw=found.value if isinstance(found.value, (int, float)) else None)
-    if entry.beside:
+    if entry.beside and all(getattr(now.scenario, name) == defaults()[name][1] for name in entry.same):
         stated = load_facts().quantity(entry.beside)
         big, unit = split(stated, entry, now.scenario.currency)
         card["beside"] = dict(name=entry.beside, text=f"{big} {unit}".strip(), kind=stated.kind)

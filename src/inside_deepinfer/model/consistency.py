@@ -94,8 +94,8 @@ def _problems_of_formats(shape: Shape) -> list[str]:
     named = shape.formats.model_dump(exclude={"source", "kind", "note"}, exclude_none=True)
     found += [f"formats.{part} = {name!r} is no format; there are {', '.join(sorted(known))}"
               for part, name in named.items() if name not in known]
-    latent = at.design == "latent"
-    entries = {"kv": ("attention.head_dim", at.head_dim) if latent else ("attention.kv_rank + rope_dim", at.kv_rank + at.rope_dim),
+    entry = ("attention.head_dim", at.head_dim) if at.design == "latent" else ("attention.kv_rank + rope_dim", at.kv_rank + at.rope_dim)
+    entries = {"kv": entry,
                "window": ("attention.head_dim", at.head_dim),
                "index": ("index.head_dim", shape.index.head_dim if shape.index else 0)}
     for part, (field, values) in entries.items():

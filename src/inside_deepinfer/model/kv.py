@@ -12,11 +12,15 @@ from inside_deepinfer.model.shape import Shape, load_shape
 ALIGNMENT = 32  # bytes; released engine, cache layout
 
 
-def kv_entry_bytes(shape: Shape) -> float:
-    """One cached entry of one layer: the latent (with its rotary part for V3)."""
+def entry_values(shape: Shape) -> int:
+    """Values of one cached entry: the latent (with its rotary part for V3)."""
     at = shape.attention
-    values = at.head_dim if at.design == "latent" else at.kv_rank + at.rope_dim
-    return values * bytes_per_value(shape.formats.kv)
+    return at.head_dim if at.design == "latent" else at.kv_rank + at.rope_dim
+
+
+def kv_entry_bytes(shape: Shape) -> float:
+    """One cached entry of one layer."""
+    return entry_values(shape) * bytes_per_value(shape.formats.kv)
 
 
 def index_entry_bytes(shape: Shape) -> float:

@@ -103,6 +103,12 @@ def card_link_bandwidth(card: Any) -> Any:
     return card_number(card, "scaleup_bandwidth")
 
 
+@derived(label="scale-up link over the network between domains", unit="ratio", formula="card_link_bandwidth / scaleout_bandwidth")
+def link_over_network(card_link_bandwidth: Any, scaleout_bandwidth: Any) -> Any:
+    """How much slower a GPU reaches what lies outside its domain."""
+    return card_link_bandwidth / require_positive("scaleout_bandwidth", scaleout_bandwidth)
+
+
 @derived(label="copies of a row that cross to other domains", unit="copy/token", words=True,
          formula="expected number of other scale-up domains that hold one of the row's experts, or of experts that stand in them")
 def crossing_copies(active_experts: Any, ep: Any, card_domain: Any, crossing: Any) -> Any:

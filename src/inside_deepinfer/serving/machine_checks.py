@@ -8,10 +8,12 @@ import numpy as np
 
 from inside_deepinfer.facts import NotPossible, derived, require_positive, show
 from inside_deepinfer.model.formats import bytes_per_value
-from inside_deepinfer.model.kv import index_entry_bytes, kv_entry_bytes
+from inside_deepinfer.model.kv import entry_values, index_entry_bytes, kv_entry_bytes
 from inside_deepinfer.model.parts import parts
 from inside_deepinfer.model.shape import load_shape
 from inside_deepinfer.serving.capacity import check_fits
+from inside_deepinfer.serving.cards import card_number
+from inside_deepinfer.serving.links import share_leaving_gpu
 
 
 @derived(label="hidden size", unit="", formula="the size in the model's shape", words=True)
@@ -56,6 +58,12 @@ def engram_bytes_per_token(model: str) -> float:
     return len(en.layers) * en.rows_per_token * en.row_width * bytes_per_value(shape.formats.engram)
 
 
+@derived(label="values of a KV entry", unit="", words=True, formula="size of the cached latent, with its rotary part for MLA")
+def kv_entry_values(model: str) -> int:
+    """Config: 512 for V4.1-Flash, 576 for V3."""
+    return entry_values(load_shape(model))
+
+
 @derived(label="bytes of a KV entry", unit="B", words=True, formula="values of the cached latent * bytes per value")
 def kv_entry_size(model: str) -> float:
     """One compressed entry of one layer."""
@@ -90,6 +98,15 @@ def decode_compute(batch: Any, rows_per_sequence: Any, decode_flops_per_token: A
 def decode_compute_share(decode_compute: Any, card_fp8_peak: Any) -> Any:
     """Mean over the step."""
     return decode_compute / card_fp8_peak
+
+
+@derived(label="share of the link that DeepEP reaches", unit="ratio", words=True,
+         uses={"dispatch": "link.deepep_dispatch", "combine": "link.deepep_combine", "gpus": "link.deepep_gpus",
+               "measured_on": "link.deepep_card"},
+         formula="mean of dispatch and combine * (gpus - 1) / gpus / link bandwidth of the card")
+def deepep_link_share(dispatch: Any, combine: Any, gpus: Any, measured_on: str) -> Any:
+    """The stated rates count rows that never leave their GPU, which are taken off. Large batches: an upper end for decode."""
+    return (dispatch + combine) / 2 * share_leaving_gpu(gpus) / card_number(measured_on, "scaleup_bandwidth")
 
 
 @derived(label="counted weight bytes over what HBM gives in that time", unit="ratio",

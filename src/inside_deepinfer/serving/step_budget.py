@@ -44,6 +44,16 @@ def precision_notice(model: str, card: str) -> str:
             "as they are read, and scores are counted at the FP8 rate.")
 
 
+def rows_notice(model: str, rows: float) -> str:
+    """That a sequence cannot bring so many rows to a step of this model, as a sentence; empty where it can."""
+    shape = load_shape(model)
+    drafts = shape.draft.tokens if shape.draft else 0
+    if rows <= 1 + drafts:
+        return ""
+    return (f"{shape.name} drafts {drafts or 'no'} token{'' if drafts == 1 else 's'} per step, so a sequence brings at most {1 + drafts} "
+            f"row{'s' if drafts else ''}; {rows:g} are counted here, as if it drafted more.")
+
+
 @derived(label="rows per GPU and step", unit="token/GPU", formula="batch * rows_per_sequence")
 def rows_per_step(batch: Any, rows_per_sequence: Any) -> Any:
     """Rows that one GPU's sequences bring to a step."""

@@ -58,7 +58,7 @@ def weight_bridge(scenario: Scenario | None = None, preset: str = "published", *
     steps = [
         Step("article 000" if article else "all parameters, spread", start, total=True,
              why="every parameter in the experts' bits, spread over the group"),
-        Step("not routed experts", now["routed_parameters"] * bare / ep - start,
+        Step("less what is not spread", now["routed_parameters"] * bare / ep - start,
              why="these parameters are not spread; they come back below"),
         Step("scales of the experts", scales, why="one byte per block of weights"),
         Step("redundant experts", now["redundant_experts"] * layer_bytes, why="copies of busy experts"),

@@ -8,8 +8,8 @@ from typing import Any
 from inside_deepinfer import catalogue
 from inside_deepinfer.facts import load_facts, show
 from inside_deepinfer.facts.units import show_decimal
-from inside_deepinfer.model.counts import parameters_by_class
-from inside_deepinfer.model.shape import load_shape
+from inside_deepinfer.model.parts import parts
+from inside_deepinfer.model.shape import load_shape, without_draft
 
 V41, V4, V3 = "deepseek-v4.1-flash", "deepseek-v4-flash", "deepseek-v3"
 PUBLISHED = (  # fact or claim -> (derived number, model)
@@ -22,7 +22,8 @@ PUBLISHED = (  # fact or claim -> (derived number, model)
     ("v3.kv_bytes", "kv_bytes_per_token", V3),
 )
 CONTEXTS = (1_024, 4_096, 16_384, 77_000, 262_144, 1_048_576)  # what chapter 6 compares
-VARIANTS = ((256, 2048), (256, 2304), (384, 2048), (384, 2304))  # V4-Flash has 256 of width 2048
+# V4-Flash has 256 of width 2048; 256 of width 3456 are as many parameters as 384 of width 2304
+VARIANTS = ((256, 2048), (256, 2304), (256, 3456), (384, 2048), (384, 2304))
 
 
 @dataclass(frozen=True)
@@ -60,27 +61,30 @@ def published_counts() -> list[Row]:
     return rows
 
 
-def backbone_of_variants(model: str = V41) -> dict[tuple[int, int], int]:
-    """Backbone parameters of the model's shape with other numbers of experts and other widths."""
+def parameters_of_variants(model: str = V41) -> dict[tuple[int, int], tuple[int, float]]:
+    """Parameters of the backbone, and those active for an output token, of the shape with other numbers and widths of experts."""
     shape = load_shape(model)
-    apart = ("draft", "Engram tables")
     found = {}
     for routed, width in VARIANTS:
         other = shape.model_copy(update={"id": f"{shape.id}-{routed}-{width}",
                                          "experts": shape.experts.model_copy(update={"routed": routed, "width": width})})
-        found[routed, width] = sum(size for name, size in parameters_by_class(other).items() if not name.startswith(apart))
+        backbone = [part for part in parts(other) if part.stage == "backbone"]
+        found[routed, width] = (sum(part.parameters for part in backbone),
+                                sum(part.parameters * part.share_per_token for part in backbone))
     return found
 
 
 def v3r1_step(overlap: float | None = None) -> tuple[float, float]:
-    """(counted, published) step time of the V3/R1 day in s, taken as one token per step.
+    """(counted, published) step time of the V3/R1 day in s, taken as one token per step and without a draft model.
 
-    EP128 without copies stands for the reported 144 GPUs with copies: both have two experts on a GPU. The published step
-    is one over the middle of the reported speeds per user. ``overlap`` replaces the assumed one.
+    The decode kernels of that month sent every copy of a row over the network by itself (DeepEP, first version). EP128 without
+    copies stands for the reported 144 GPUs with copies: both have two experts on a GPU. The published step is one over the
+    middle of the reported speeds per user. ``overlap`` replaces the assumed one.
     """
     speeds = load_facts().quantity("v3r1.user_speed").value
-    at: dict[str, Any] = dict(model=V3, card="h800", ep=128, redundant_experts=0, rows_per_sequence=1.0,
-              context=load_facts().number("v3r1.mean_context"), batch=round(catalogue.value("v3r1_sequences_per_gpu")))
+    at: dict[str, Any] = dict(
+        model=without_draft(V3), card="h800", ep=128, redundant_experts=0, rows_per_sequence=1.0, crossing="expert",
+        context=load_facts().number("v3r1.mean_context"), batch=round(catalogue.value("v3r1_sequences_per_gpu")))
     if overlap is not None:
         at["overlap"] = overlap
     return float(catalogue.value("counted_step_time", **at)), len(speeds) / sum(speeds)

@@ -13,7 +13,7 @@ from inside_deepinfer.figures import hbm, hbm_capacity, hbm_movable
 from inside_deepinfer.figures.theme import KIND_MARK
 from inside_deepinfer.scenario import Scenario
 from inside_deepinfer.serving.capacity import check_fits
-from inside_deepinfer.serving.step_budget import precision_notice
+from inside_deepinfer.serving.step_budget import precision_notice, rows_notice
 from inside_deepinfer.studies.measured import carried_over, listing
 from inside_deepinfer.studies.step_inputs import step_inputs
 
@@ -41,7 +41,7 @@ def finding(scenario: Scenario, preset: str) -> str:
         quantity.value for quantity in catalogue.evaluate(names, scenario, preset).values())
     text = (f"At EP{scenario.ep} a GPU holds {digits(experts)} experts per layer and reads {digits(weights / 1e9, 3)} GB of weights "
             f"and {digits((total - weights) / 1e9, 3)} GB besides per step; the counted parts take {show(step, 's', 3)}, "
-            f"{hbm.clause(binds)}, and reading uses {percent(total / step / bandwidth, 0)} of HBM bandwidth.")
+            f"{hbm.clause(binds)}, and reading uses {percent(total / step / bandwidth, 0)} of what HBM could deliver in that time.")
     return text.replace(" GB", "\u00a0GB").replace(" ms", "\u00a0ms").replace(" %", "\u00a0%")  # large type breaks lines often
 
 
@@ -62,12 +62,13 @@ def _inputs(scenario: Scenario, preset: str) -> list[Block]:
 
 def body(scenario: Scenario, preset: str) -> Sequence[Block]:
     """What the card lacks, every input of the step budget with its kind, and the cards that were measured."""
-    precision = precision_notice(scenario.model, scenario.card)
+    warnings = {"Precision": precision_notice(scenario.model, scenario.card),
+                "Rows": rows_notice(scenario.model, scenario.rows_per_sequence)}
     left_out = Prose("Left out: uneven load between GPUs, waiting at synchronisation points, sampling, work of the CPU.",
                      title="What the step leaves out")
     cards = Table(name="measured-cards", title="Cards that were measured", search=False, rows=listing(),
                   columns=("folder", "card", "date", "driver", "versions", "measured", "gives efficiencies of"))
-    return [*([Prose(precision, tone="warn", title="Precision")] if precision else []),
+    return [*(Prose(text, tone="warn", title=title) for title, text in warnings.items() if text),
             left_out, *_inputs(scenario, preset), cards, *(Prose(line, tone="warn", title="Not used") for line in gpu_problems()),
             Prose("Run the scripts in benchmarks/gpu on a card of yours and put the files into data/measured/gpu/<card>: this page "
                   "then lists it, and \"measured\" uses it for that card.", title="Another card")]
@@ -84,10 +85,12 @@ PAGE = Page(
             "Link": ("dispatch_format", "combine_format", "scaleup_domain", "scaleout_bandwidth", "crossing")},
     numbers=("experts_per_gpu",
              Number("weight_bytes_per_gpu", label="weights held per GPU", show="decimal"),
-             Number("hbm_read_bytes_per_step", label="weights read per step", show="decimal", beside="hbm.weights"),
-             Number("feasible_hbm_share", label="share of HBM bandwidth for weights", show="percent", beside="hbm.share_mean"),
+             Number("hbm_read_bytes_per_step", label="weights read per step", show="decimal", beside="hbm.weights", same=("model", "ep")),
+             Number("feasible_hbm_share", label="share of HBM bandwidth for weights", show="percent", beside="hbm.share_mean",
+                    same=("model", "ep", "step_time")),
              Number("hbm_total_bytes_per_step", label="all bytes read per step", show="decimal"),
-             Number("fitting_step_time", label="counted step time", beside="decode.step_time"),
+             Number("fitting_step_time", label="counted step time", beside="decode.step_time",
+                    same=("model", "ep", "batch")),
              Number("fitting_binding_resource", label="resource that binds"),
              Number("largest_batch", label="most sequences per GPU that fit")),
     figures=(bytes_and_time, hbm.binding_map, hbm_capacity.capacity_map),
