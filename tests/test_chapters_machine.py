@@ -137,6 +137,20 @@ def test_the_page_says_that_a_model_has_fewer_rows():
     assert not [block for block in page("")["blocks"] if block.get("title") == "Rows"]
 
 
+def test_the_page_says_what_crosses_the_link():
+    def exchange(query: str) -> dict[str, str]:
+        return dict(next(block for block in page(query)["blocks"] if block.get("name") == "exchange")["rows"])
+
+    assert exchange("")["all-to-all bytes per GPU and step"] == "1.097 GB/GPU"
+    assert exchange("")["bytes that cross the scale-up domain per GPU and step"] == "0 B/GPU"
+    assert exchange("ep=128")["bytes that cross the scale-up domain per GPU and step"] == "173.1 MB/GPU"
+    said = {block.get("title"): block.get("text", "") for block in page("ep=128")["blocks"]}
+    assert "EP128 needs more cards than the 72 of a GB200 scale-up domain" in said["Beyond the domain"]
+    assert "Beyond the domain" not in {block.get("title") for block in page("ep=128&sd=128")["blocks"]}
+    refused = {block.get("title"): block.get("text", "") for block in page("c=ascend-950pr")["blocks"]}
+    assert "size of the scale-up domain" in refused["What crosses the link"]
+
+
 def test_no_share_of_bandwidth_without_room():
     cards = {card["name"]: card for card in page("c=h200&ep=2&st=0.1")["numbers"]}
     assert "166.4 GB" in cards["feasible_hbm_share"]["reason"] and not cards["feasible_hbm_share"]["big"]

@@ -13,6 +13,7 @@ from inside_deepinfer.facts.units import digits
 
 MIME = "application/vnd.plotly.v1+json"
 DEFAULT_HEIGHT = 380
+SENTENCE = 30  # characters from which a cell needs room for its text
 
 
 class PlotlyRenderer:
@@ -110,7 +111,7 @@ def _cell(cell: Any) -> str:
     if cell is None:
         return "<td></td>"
     if isinstance(cell, bool) or not isinstance(cell, (int, float)):
-        return f"<td>{escape(str(cell))}</td>"
+        return f"<td{' class=text' * (len(str(cell)) > SENTENCE)}>{escape(str(cell))}</td>"
     text = digits(float(cell), 6)
     exact = "" if float(text.replace(",", "")) == cell else f' data-v="{cell!r}"'  # only where the text says less
     return f'<td class="n"{exact}>{text}</td>'

@@ -14,9 +14,13 @@ from inside_deepinfer.figures.theme import KIND_MARK
 from inside_deepinfer.scenario import Scenario
 from inside_deepinfer.serving.capacity import check_fits
 from inside_deepinfer.serving.step_budget import precision_notice, rows_notice
+from inside_deepinfer.studies.decode_curves import domain_notice
+from inside_deepinfer.studies.machine_world import in_decimal
 from inside_deepinfer.studies.measured import carried_over, listing
 from inside_deepinfer.studies.step_inputs import step_inputs
 
+EXCHANGED = ("exchange_bytes_per_token", "exchange_bytes_per_step", "card_domain", "crossing_copies", "crossing_bytes_per_step",
+             "time_exchange")
 FIT = ("resident_bytes", "usable_memory", "memory_needed", "largest_batch")
 
 
@@ -45,6 +49,19 @@ def finding(scenario: Scenario, preset: str) -> str:
     return text.replace(" GB", "\u00a0GB").replace(" ms", "\u00a0ms").replace(" %", "\u00a0%")  # large type breaks lines often
 
 
+def _exchange(scenario: Scenario, preset: str) -> list[Block]:
+    """What dispatch and combine send, and what of it leaves the scale-up domain; or why that cannot be said."""
+    title = "What crosses the link"
+    try:
+        found = catalogue.evaluate(EXCHANGED, scenario, preset)
+    except NotPossible as reason:
+        return [Prose(str(reason), tone="warn", title=title)]
+    rows = [[quantity.label, in_decimal(float(quantity.value), quantity.unit)] for quantity in found.values()]
+    beyond = domain_notice(scenario.card, scenario.ep, scenario.scaleup_domain)
+    return [Table(name="exchange", title=title, columns=("number", "value"), rows=rows, search=False),
+            *([Prose(beyond, tone="warn", title="Beyond the domain")] if beyond else [])]
+
+
 def _inputs(scenario: Scenario, preset: str) -> list[Block]:
     """Every input of the step budget with its kind, and whose measured shares are used; or why there are none."""
     try:
@@ -69,7 +86,8 @@ def body(scenario: Scenario, preset: str) -> Sequence[Block]:
     cards = Table(name="measured-cards", title="Cards that were measured", search=False, rows=listing(),
                   columns=("folder", "card", "date", "driver", "versions", "measured", "gives efficiencies of"))
     return [*(Prose(text, tone="warn", title=title) for title, text in warnings.items() if text),
-            left_out, *_inputs(scenario, preset), cards, *(Prose(line, tone="warn", title="Not used") for line in gpu_problems()),
+            left_out, *_exchange(scenario, preset), *_inputs(scenario, preset), cards,
+            *(Prose(line, tone="warn", title="Not used") for line in gpu_problems()),
             Prose("Run the scripts in benchmarks/gpu on a card of yours and put the files into data/measured/gpu/<card>: this page "
                   "then lists it, and \"measured\" uses it for that card.", title="Another card")]
 

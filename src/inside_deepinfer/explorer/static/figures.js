@@ -149,7 +149,7 @@ export class Figures {
     if (part.figure !== figure) return // something newer came
     part.table.replaceChildren(h("table", {},
       h("thead", {}, h("tr", {}, table.columns.map((title) => h("th", { scope: "col" }, title)))),
-      h("tbody", {}, table.rows.map((row) => h("tr", {}, row.map((cell) => h("td", { class: typeof cell === "number" ? "number" : "" }, cellText(cell))))))))
+      h("tbody", {}, table.rows.map((row) => h("tr", {}, row.map((cell) => h("td", { class: typeof cell === "number" ? "number" : String(cell).length > 30 ? "text" : "" }, cellText(cell))))))))
   }
 
   async saveTable({ figure }) {
