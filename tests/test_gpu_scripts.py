@@ -74,7 +74,7 @@ def test_without_pytorch_or_card_one_line_and_nothing_changes(script, places):
     assert before.read_text() == "kept" and list(out.iterdir()) == [before]
 
 
-@pytest.mark.parametrize("script", ["bandwidth", "matmul", "experts", "layer", "gather", "batch_bits", "uneven", "clocks"])
+@pytest.mark.parametrize("script", ["bandwidth", "matmul", "experts", "layer", "gather", "batch_bits", "uneven", "clocks", "warm"])
 def test_too_little_memory_is_said_with_both_sizes(script, places):
     lib, out = places
     message = one_line(run(script, lib, out, free=2**20))

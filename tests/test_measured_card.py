@@ -130,6 +130,8 @@ def test_text_that_is_no_json_and_unknown_names_are_refused(tmp_path):
     ("layer", lambda rows: rows[0].update(tokens_per_expert=3), "tokens_per_expert"),
     ("uneven", lambda rows: rows[0].update(tokens_per_expert=[None]), "tokens_per_expert"),
     ("uneven", lambda rows: [row.update(what="alone") for row in rows], "no row has layer"),
+    ("warm", lambda rows: rows[0].update(state=1), "state"),
+    ("warm", lambda rows: [row.update(what="layer") for row in rows], "no row has"),
     ("clocks", lambda rows: rows[0].update(sm_mhz="fast"), "sm_mhz"), ("clocks", lambda rows: rows[0].update(precision=8), "precision"),
     ("launch", lambda rows: rows[0].update(what=1), "what"), ("gather", lambda rows: rows[0].update(seconds_max=1e-9), "seconds")])
 def test_a_number_that_would_break_a_fit_is_refused_in_one_line(tmp_path, measurement, change, field):
@@ -178,6 +180,19 @@ def test_round_counts_repeat_so_the_two_days_are_comparable():
     known = mu.alone(CARD, "fp8")
     for size in (64, 128, 192, 256, 384, 512):
         assert known[size] == pytest.approx(float(mc.between_sizes(CARD, "fp8", size)), rel=0.02)
+
+
+@pytest.mark.parametrize("run", [CARD, AGAIN])
+def test_a_card_that_works_explains_the_bf16_layer(run):
+    """Stored: 180 µs for a layer whose experts sum to a tenth more; in turn they agree, and working takes 10 % longer than rested."""
+    found = {(entry.precision, entry.ep, entry.state): entry for entry in mu.in_turn(run)}
+    assert len(found) == 8 and max(abs(entry.error) for entry in found.values()) < 0.03
+    rested, working = (found["bf16", 128, state] for state in ("rested", "working"))
+    assert rested.layer == pytest.approx(180e-6, rel=0.02) and working.layer / rested.layer == pytest.approx(1.104, abs=0.01)
+    assert mu.longer_when_working(run, "bf16", 128) == working.layer / rested.layer - 1
+    assert rested.sm_clock == 1980e6 and working.sm_clock < 1700e6
+    with pytest.raises(InputError, match="ep"):
+        mu.longer_when_working(run, "bf16", 2)
 
 
 def test_what_was_not_measured_for_uneven_counts_is_refused():

@@ -6,7 +6,7 @@ import subprocess
 import time
 
 import rig
-from experts import product, torch
+from experts import product, tokens_of, torch
 from matmul import SIDE
 
 WINDOW, LENGTH, INNER = 0.1, 3.0, 10  # seconds of a row, seconds of products, products between two times
@@ -37,9 +37,7 @@ def main() -> None:
     rig.need_memory(torch, 2 * rig.GIB)
     rows = []
     for precision in ("bf16", "fp8"):
-        x, w = (torch.randn(SIDE, SIDE, device="cuda", dtype=torch.bfloat16) for _ in range(2))
-        if precision == "fp8":
-            x, w = x.to(torch.float8_e4m3fn), w.to(torch.float8_e4m3fn)
+        x, w = (tokens_of(precision, SIDE, SIDE) for _ in range(2))
         product(precision, x, w.t())
         torch.cuda.synchronize()
         smi = watch()

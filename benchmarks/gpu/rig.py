@@ -105,7 +105,11 @@ def graph_of(torch: Any, work: Callable[[], Any]) -> Callable[[], None]:
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         work()
-    return graph.replay
+
+    def replay(kept: Any = work) -> None:  # the graph reads the tensors of ``work``, which must live as long
+        graph.replay()
+
+    return replay
 
 
 def write(out: Path, what: str, torch: Any, rows: list[dict[str, Any]], note: str) -> Path:

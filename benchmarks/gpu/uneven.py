@@ -9,8 +9,8 @@ ROUND = (64, 128, 192, 256, 384, 512)  # sizes that experts.py has too
 SCAN = tuple(range(128, 401, 8))  # multiples of 8, through the sizes of the worst layer
 
 
-def times(ring: list, precision: str, counts: list[int], own: bool = False) -> dict[str, float]:
-    """One turn over ``counts``, experts in a row; ``own`` tokens for every expert, else those of its count."""
+def graph_of_counts(ring: list, precision: str, counts: list[int], own: bool = False):
+    """As many turns over ``counts`` as the ring has fresh weights for, captured; ``own`` tokens for every expert."""
     turns = len(ring) // len(counts)  # as in layer.py
     order = [count for _ in range(turns) for count in counts]
     shared = {n: (tokens_of(precision, n, HIDDEN), tokens_of(precision, n, WIDTH)) for n in set(counts)}
@@ -22,7 +22,13 @@ def times(ring: list, precision: str, counts: list[int], own: bool = False) -> d
             product(precision, wide, up)
             product(precision, narrow, down)
 
-    timed = rig.seconds(torch, rig.graph_of(torch, step), inner=3)
+    return rig.graph_of(torch, step)
+
+
+def times(ring: list, precision: str, counts: list[int], own: bool = False) -> dict[str, float]:
+    """One turn over ``counts``, experts in a row; ``own`` tokens for every expert, else those of its count."""
+    turns = len(ring) // len(counts)
+    timed = rig.seconds(torch, graph_of_counts(ring, precision, counts, own), inner=3)
     return timed | {key: timed[key] / turns for key in ("seconds", "seconds_min", "seconds_max")}
 
 

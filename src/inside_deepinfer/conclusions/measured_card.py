@@ -93,11 +93,40 @@ def _own_counts() -> bool:
 
 
 @conclusion("hbm.bf16-too-long", "In BF16 the same sum is nowhere more than a fiftieth too short, but at EP128 it is a tenth to a seventh "
-                                 "too long in both runs, and why we do not know.")
+                                 "too long in both runs.")
 def _bf16_too_long() -> bool:
     for run in runs():
         errors = {entry.ep: entry.error for entry in mu.layers_from_own_counts(run) if entry.precision == "bf16" and entry.ep >= 16}
         if min(errors.values()) < -0.02 or max(errors.values()) != errors[128] or not 0.1 < errors[128] < 1 / 7:
+            return False
+    return True
+
+
+@conclusion("hbm.same-state-agrees", "Measured in turn, the layer and its experts agree within three percent, on a card that rested and on "
+                                     "one that works.")
+def _same_state() -> bool:
+    found = [entry for run in runs() for entry in mu.in_turn(run)]
+    return {entry.state for entry in found} == {"rested", "working"} and all(-0.03 < entry.error <= 0 for entry in found)
+
+
+@conclusion("hbm.working-is-slower", "But the BF16 layer at EP128 takes a tenth longer when the card has just worked for half a second, "
+                                     "because the power limit then lowers its clock; in FP8 it is a thirtieth.")
+def _working_is_slower() -> bool:
+    for run in runs():
+        clocks = {(entry.precision, entry.state): entry.sm_clock for entry in mu.in_turn(run) if entry.ep == 128}
+        if not (0.09 < mu.longer_when_working(run, "bf16", 128) < 0.12 and 0.02 < mu.longer_when_working(run, "fp8", 128) < 0.04
+                and clocks["bf16", "working"] < 0.9 * clocks["bf16", "rested"]):
+            return False
+    return True
+
+
+@conclusion("hbm.layer-had-rested", "The layer's stored time is the rested one within two percent, so its experts had been measured on a "
+                                    "card that worked.")
+def _layer_had_rested() -> bool:
+    for run in runs():
+        stored = next(entry.measured for entry in mu.layers_from_own_counts(run) if (entry.precision, entry.ep) == ("bf16", 128))
+        times = {entry.state: entry.layer for entry in mu.in_turn(run) if (entry.precision, entry.ep) == ("bf16", 128)}
+        if abs(stored / times["rested"] - 1) > 0.02 or stored / times["working"] - 1 > -0.07:
             return False
     return True
 

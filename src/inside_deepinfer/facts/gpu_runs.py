@@ -32,9 +32,10 @@ MEASUREMENTS = {  # measurement -> columns that every row must have, besides the
 EXTRAS = {  # measurements that explain the others; no card needs them, and no fit uses them
     "uneven": ("what", "precision", "tokens_per_expert"),
     "clocks": ("precision", "side", "flop", "until", "sm_mhz", "watt", "limit_watt"),
+    "warm": ("what", "state", "precision", "ep", "tokens_per_expert", "sm_mhz"),
 }
 COLUMNS = MEASUREMENTS | EXTRAS
-TEXTS = ("what", "precision")
+TEXTS = ("what", "state", "precision")
 TIMES = ("seconds", "seconds_min", "seconds_max", "repeats", "inner")
 KINDS = {  # measurement -> the column that says what a row is, and the values that the fits need
     "bandwidth": ("what", {"copy", "read"}),
@@ -45,6 +46,7 @@ KINDS = {  # measurement -> the column that says what a row is, and the values t
     "launch": ("what", {"eager", "graph"}),
     "batch_bits": ("what", {"library", "fixed order"}),
     "uneven": ("what", {"alone", "layer"}),
+    "warm": ("what", {"layer", "experts"}),
 }
 MAY_BE_ZERO = ("values_changed", "largest_difference")
 

@@ -80,7 +80,8 @@ def full_state_bytes(model: str) -> float:
     return float(ceil((layers * window_layer_bytes(shape) + compression_state_bytes(shape)) / block) * block)
 
 
-@derived(label="KV bytes of one sequence", unit="B/sequence", formula="kv_bytes_per_token * context")
+@derived(label="KV bytes of one sequence", unit="B/sequence", words=True,
+         formula="KV bytes per token * context, which the model must have been made for")
 def kv_bytes_per_sequence(model: str, kv_bytes_per_token: Any, context: Any) -> Any:
     """Compressed KV and index keys of one sequence, without its fixed state; a context beyond the model's is an error."""
     return kv_bytes_per_token * require_between("context", context, 1, load_shape(model).body.max_context)

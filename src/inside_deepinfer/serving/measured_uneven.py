@@ -1,10 +1,11 @@
-"""Why the worst predicted layer misses: single experts measured with exactly its token counts, and the clock under load.
+"""Why predicted layers miss: single experts measured with exactly their token counts, and the clock of a card that works.
 
-Nothing here is fitted, and no fit uses it; the files come from ``benchmarks/gpu/uneven.py`` and ``clocks.py``.
+Nothing here is fitted, and no fit uses it; the files come from ``benchmarks/gpu/uneven.py``, ``clocks.py`` and ``warm.py``.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from inside_deepinfer.facts import InputError
@@ -71,6 +72,38 @@ def kernels(run: str, precision: str, tokens: int) -> list[list[str]]:
         if row["what"] == "alone" and row["precision"] == precision and row["tokens_per_expert"] == [tokens]:
             return row.get("kernels", [])
     raise InputError("tokens", tokens, "a count that uneven.py measured")
+
+
+@dataclass(frozen=True)
+class InTurn:
+    """A layer and the sum of its experts one by one, measured in turn in one state of the card, in seconds."""
+
+    precision: str
+    ep: int
+    state: str
+    layer: float
+    experts: float
+    sm_clock: float
+
+    @property
+    def error(self) -> float:
+        return self.experts / self.layer - 1
+
+
+def in_turn(run: str) -> list[InTurn]:
+    """Every layer that ``warm.py`` measured, on a card that rested and on one that works."""
+    rows = {(row["precision"], int(row["ep"]), row["state"], row["what"]): row for row in gpu_run(run, "warm").rows}
+    return [InTurn(precision, ep, state, float(row["seconds"]), float(rows[precision, ep, state, "experts"]["seconds"]),
+                   row["sm_mhz"] * 1e6)
+            for (precision, ep, state, what), row in rows.items() if what == "layer"]
+
+
+def longer_when_working(run: str, precision: str, ep: int) -> float:
+    """Time of a layer on a card that works over its time on one that rested, minus 1."""
+    found = {entry.state: entry.layer for entry in in_turn(run) if (entry.precision, entry.ep) == (precision, ep)}
+    if not found:
+        raise InputError("ep", ep, "a group that warm.py measured")
+    return found["working"] / found["rested"] - 1
 
 
 def clock(run: str, precision: str, after: float = 0.0, before: float = float("inf")) -> list[tuple[float, bool]]:
