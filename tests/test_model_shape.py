@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import copy
+import json
+import os
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -152,6 +157,52 @@ def test_an_index_over_mla_takes_keys_from_the_hidden_state(tmp_path):
     assert found["index head weights"] == 61 * 7168 * 64
     assert index_entry_bytes(shape) == 128 * (1 + 1 / 32)
     assert all(part.parameters > 0 for part in parts(shape))
+
+
+KIMI_K2 = {  # sizes: docs.nvidia.com/nemo/megatron-bridge, KimiK2Provider; formats as in V3, whose design it shares
+    "id": "kimi-k2", "name": "Kimi K2",
+    "body": {"layers": 61, "hidden": 7168, "vocabulary": 163_840, "max_context": 131_072},
+    "attention": {"design": "mla", "heads": 64, "query_rank": 1536, "head_dim": 128, "value_dim": 128, "rope_dim": 64, "kv_rank": 512},
+    "experts": {"routed": 384, "active": 8, "shared": 1, "width": 2048, "dense_layers": 1, "dense_width": 18_432},
+    "formats": {"routed": "fp8_128x128", "dense": "fp8_128x128", "plain": "bf16", "mixing": "fp32", "kv": "bf16"},
+}
+
+
+@pytest.fixture
+def with_another_model(tmp_path) -> dict[str, str]:
+    """Environment in which data/ has one more model file, of another maker."""
+    data = tmp_path / "data"
+    shutil.copytree(load_facts().folder, data)
+    groups = {name: group | {"source": "inside-deepinfer", "kind": "config"} if isinstance(group, dict) else group
+              for name, group in KIMI_K2.items()}
+    (data / "models" / "kimi-k2.yaml").write_text(yaml.safe_dump(groups), encoding="utf-8")
+    return os.environ | {"INSIDE_DEEPINFER_DATA": str(data)}
+
+
+def command(environment: dict[str, str], *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-m", "inside_deepinfer", *words], capture_output=True, text=True, env=environment, timeout=120)
+
+
+def test_a_file_makes_another_makers_model_known_everywhere(with_another_model):
+    """Published: one trillion parameters, 32 billion active; MLA with V3's sizes leaves V3's 70,272 bytes."""
+    for name, low, high in (("backbone_parameters", 1.0e12, 1.05e12), ("active_parameters_decode", 31.5e9, 32.7e9),
+                            ("kv_bytes_per_token", 70_272, 70_272), ("counted_step_time", 1e-3, 1.0)):
+        done = command(with_another_model, "value", name, "--set", "model=kimi-k2", "--set", "context=8192", "--json")
+        assert done.returncode == 0, done.stderr
+        assert low <= json.loads(done.stdout)["value"] <= high, name
+
+
+@pytest.mark.parametrize(("change", "said"), [
+    (lambda models: (models / "kimi-k2.yaml").write_text((models / "kimi-k2.yaml").read_text().replace("active: 8", "active: 800")),
+     "kimi-k2.yaml, entry kimi-k2: experts.active = 800 is more than experts.routed = 384"),
+    (lambda models: (models / "kimi-k2.yaml").unlink(), "model = 'kimi-k2' is not possible"),
+    (lambda models: (models / f"{V41}.yaml").unlink(), f"entry scenario.model, field value: '{V41}' is none of"),
+])
+def test_a_damaged_or_missing_model_file_is_one_line(with_another_model, change, said):
+    change(Path(with_another_model["INSIDE_DEEPINFER_DATA"]) / "models")
+    done = command(with_another_model, "value", "backbone_parameters", "--set", "model=kimi-k2")
+    assert done.returncode == 2 and not done.stdout
+    assert done.stderr.startswith("error: ") and said in done.stderr and done.stderr.count("\n") == 1
 
 
 def test_the_scenario_offers_exactly_the_shape_files():

@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl, urlencode
 
 import param
 
-from inside_deepinfer.facts import InputError, Quantity, UserError, load_facts
+from inside_deepinfer.facts import FactError, InputError, Quantity, UserError, load_facts
 from inside_deepinfer.facts.derive import in_currency
 from inside_deepinfer.facts.units import show, unit_text
 
@@ -64,7 +64,10 @@ class FactChoice(param.Selector):
 
     def __init__(self, fact: str, *, objects: list[str], key: str, group: str, doc: str, label: str):
         self.fact, self.unit, self.key, self.group, self.log = fact, "", key, group, False
-        super().__init__(default=load_facts().quantity(fact).value, objects=objects, doc=doc, label=label)
+        default = load_facts().quantity(fact).value
+        if default not in objects:
+            raise FactError("data/facts", fact, "value", f"{default!r} is none of {', '.join(objects) or 'no choice at all'}")
+        super().__init__(default=default, objects=objects, doc=doc, label=label)
 
 
 def _models() -> list[str]:
