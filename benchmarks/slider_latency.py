@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import shutil
 import statistics
@@ -36,10 +37,16 @@ turn => new Promise((done, failed) => {
 
 
 def main() -> None:
+    movable = [slug for slug, page in all_pages().items() if page.controls]
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("pages", nargs="*", metavar="PAGE", help=f"of {', '.join(movable)}; all where none is named")
+    pages = parser.parse_args().pages
+    if unknown := sorted(set(pages) - set(movable)):
+        parser.error(f"no page with a slider is called {unknown[0]!r}; there are {', '.join(movable)}")
     path = os.environ.get("CHROMIUM") or shutil.which("chromium")
     with running() as (address, _), sync_playwright() as play:
         browser = play.chromium.launch(executable_path=path, args=["--no-sandbox"])
-        for slug in sys.argv[1:] or [slug for slug, page in all_pages().items() if page.controls]:
+        for slug in pages or movable:
             page = browser.new_page()
             page.goto(f"{address}/explore/{slug}")
             page.wait_for_selector(".js-plotly-plot .main-svg")
