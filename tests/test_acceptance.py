@@ -41,6 +41,15 @@ def test_survivals_fall_along_a_sequence_and_the_curve_is_concave(mean, relative
     assert np.all(np.diff(tokens) >= 0) and np.all(np.diff(tokens, 2) <= 1e-12)
 
 
+def test_the_drawn_mean_is_that_of_the_law():
+    """Independent positions: 1 + the sum of m**k, here 3.2894 for 0.75; another draw moves it by a few thousandths at most."""
+    exact = 1 + sum(0.75**k for k in range(1, 6))
+    means = [1 + ac.drawn_survivals(0.75, 0.2, 5, seed).chance.sum(axis=1).mean() for seed in range(4)]
+    assert means == pytest.approx([exact] * 4, rel=4e-3) and means[0] == pytest.approx(exact, rel=1e-3)
+    first = ac.drawn_survivals(0.75, 0.2, 1).chance
+    assert first.mean() == pytest.approx(0.75, abs=1e-5) and first.std() == pytest.approx(0.2, abs=1e-3)
+
+
 def test_best_budget_beats_every_fixed_length_and_every_threshold_at_every_load():
     survivals, loads = ac.drawn_survivals(0.75, 0.23, 5), np.array([1.0, 10, 50, 200, 800])
     best = ac.best_budget(survivals, loads, linear)

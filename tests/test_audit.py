@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -55,6 +56,32 @@ def test_every_conflict_names_its_evidence(rows):
     assert len(conflicts) == 12
     for row in conflicts:
         assert any(item["says"] == "contradicts" and item["sources"] and item["text"] for item in row["evidence"]), row["id"]
+
+
+def test_the_counts_of_verdicts_are_those_of_the_sound_audit(rows):
+    count = Counter(row["verdict"] for row in rows.values())
+    assert count == {"reproduced": 33, "consistent": 30, "conflict": 12, "identity": 2, "unverifiable": 31}
+
+
+def test_who_says_a_claim_is_its_kind_unless_the_row_says_otherwise(rows):
+    named = {name: row["said_by"] for name, row in rows.items() if load_facts().claims[name].said_by}
+    assert named == {"fleet.revenue_theory_usd": "us", "hbm.weights_full": "us", "storage.closure": "us",
+                     "decode.routed_experts": "author", "engine.ascend_same": "author", "engine.env_names": "author",
+                     "replay.tokens_000": "author", "replay.tokens_004": "author"}
+    for name, row in rows.items():
+        if name not in named:
+            assert row["said_by"] == ("deepseek" if row["kind"] in ("reported", "design") else "author"), name
+
+
+def test_shares_of_the_two_conclusions_by_hand(rows):
+    """23 of the authors' 27 sums come out, 21 without the two at the inferred exchange rate; 25 of DeepSeek's 40 reports stay open."""
+    own = [row["verdict"] for row in rows.values() if (row["kind"], row["said_by"]) == ("estimate", "author")]
+    assert (len(own), own.count("reproduced")) == (27, 23)
+    inferred = [found.id for found in audit() if found.verdict == "reproduced"
+                and any(part.name == "cny_per_usd" for computed in found.computed for part in computed.walk())]
+    assert inferred == ["fleet.revenue_theory", "fleet.revenue_gap"]
+    reported = [row["verdict"] for row in rows.values() if (row["kind"], row["said_by"]) == ("reported", "deepseek")]
+    assert (len(reported), reported.count("unverifiable")) == (40, 25)
 
 
 def test_arithmetic_is_checked_by_a_function_and_a_bare_row_is_unverifiable(rows):

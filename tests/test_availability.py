@@ -51,6 +51,12 @@ def test_resizing_beats_waiting_for_the_card():
     assert av.instance_chain(64, 1e-8, 300, 86_400).availability > av.instance_chain(64, 1e-8, 300, 86_400, resize=False).availability
 
 
+def test_a_single_card_agrees_with_its_simulation():
+    chain = av.instance_chain(1, 5e-7, 600, 86_400)
+    simulated = av.simulate_availability(1, 5e-7, 600, 86_400, days=3000, seed=2)
+    assert chain.availability < 1 and abs(simulated.mean - chain.availability) < 3 * simulated.standard_error
+
+
 @pytest.mark.parametrize("resize", [True, False])
 def test_simulation_agrees_with_the_chain_within_its_error_bar(resize):
     chain = av.instance_chain(64, 5e-8, 600, 86_400, resize)
@@ -66,6 +72,15 @@ def test_simulation_agrees_with_the_chain_within_its_error_bar(resize):
     ("restart_time", lambda: av.instance_chain(4, 1e-8, 0, 1)),
     ("spares", lambda: av.service_availability(av.instance_chain(4, 1e-8, 1, 1), 2, -1)),
     ("needed", lambda: av.served_share(av.instance_chain(4, 1e-8, 1, 1), 0, 1)),
+    ("needed", lambda: av.service_availability(av.instance_chain(4, 1e-8, 1, 1), 1.5, 1)),
+    ("spares", lambda: av.service_availability(av.instance_chain(4, 1e-8, 1, 1), 2, float("nan"))),
+    ("spares", lambda: av.served_share(av.instance_chain(4, 1e-8, 1, 1), 2, 0.5)),
+    ("cards", lambda: av.instance_chain(float("nan"), 1e-8, 1, 1)),
+    ("cards", lambda: av.simulate_availability(64.5, 1e-8, 300, 86_400)),
+    ("restart_time", lambda: av.simulate_availability(64, 1e-8, float("nan"), 86_400)),
+    ("replace_time", lambda: av.simulate_availability(64, 1e-8, 300, 0)),
+    ("histories", lambda: av.simulate_availability(64, 1e-8, 300, 86_400, histories=2.5)),
+    ("days", lambda: av.simulate_availability(64, 1e-8, 300, 86_400, days=-1)),
 ])
 def test_bad_input_names_the_parameter(name, call):
     with pytest.raises(InputError, match=name):

@@ -8,20 +8,24 @@ import numpy as np
 import pytest
 
 from inside_deepinfer.cache.generated_trace import trace_chunks, write_trace
+from inside_deepinfer.cache.hit_curve import curve_of
 from inside_deepinfer.cache.reuse import Definition, Question, replay
 from inside_deepinfer.cache.trace_format import TraceReader
 from inside_deepinfer.cache.workload_sensitivity import MOVES, retention_loss, sensitivity
 from inside_deepinfer.cache.workloads import (
     Workload,
+    _read_and_written,
     calibrated,
     calibrated_curve,
     calibrated_requests,
     generate,
     hit_rate,
     hit_tokens,
+    mixed_life,
+    mixed_reuse,
     on_the_clock,
+    retention_balance,
     workload,
-    written_by_agents,
 )
 from inside_deepinfer.facts import InputError, NotPossible, load_facts
 
@@ -79,9 +83,54 @@ def test_hits_by_block_size_and_what_is_written():
     made = calibrated_requests("chat")
     written = (made.input_tokens - hit_tokens(made, 7) + made.output_tokens).mean()
     assert usual.written_per_request(7) == pytest.approx(written)
-    agents = calibrated_curve("agents", 128).written_per_request(3)
-    share = calibrated().agent_share
-    assert written_by_agents(3, 7, 128) == pytest.approx(share * agents / (share * agents + (1 - share) * written))
+    for block in (0, -128, 1.5, float("nan")):
+        with pytest.raises(InputError, match="block"):
+            calibrated_curve("chat", block)
+
+
+def test_what_is_kept_is_the_integral_of_what_grows_old():
+    """Tokens that reach an age without another use are those that would be written if they were dropped at that age."""
+    curve = calibrated_curve("chat", 128)
+    days = np.linspace(3, 7, 4001)
+    by_hand = np.trapezoid([curve.written_per_request(day) for day in days], days)
+    assert curve.kept_per_request(7, 3) == pytest.approx(by_hand, rel=1e-4)
+    assert curve.kept_per_request(7) == pytest.approx(curve.kept_per_request(3) + curve.kept_per_request(7, 3))
+    assert curve.kept_per_request(3, 3) == 0
+    for bad in ((2, 3), (float("inf"), 3), (float("nan"), 0), (3, -1)):
+        with pytest.raises(InputError, match="retention_days"):
+            curve.kept_per_request(*bad)
+
+
+def test_a_simulated_store_holds_what_the_integral_says():
+    """Token-days by walking through the sessions: what one holds lies there until its next request, at most for the retention."""
+    requests = generate(replace(workload("chat"), hours=24), 400, seed=2)
+    kept_days, block = 2.0, 1
+    same = np.r_[requests.session[1:] == requests.session[:-1], False]
+    pause = np.r_[requests.gap[1:], np.inf] / DAY
+    stored = requests.input_tokens + requests.output_tokens - requests.shared  # what the session holds after this request
+    content = float((stored * np.where(same, np.minimum(pause, kept_days), kept_days)).sum())
+    shown = curve_of(requests, block).kept_per_request(kept_days) * len(requests.gap)
+    assert shown == pytest.approx(content, rel=0.03)  # the block rule computes the last 134 tokens of each prompt again
+
+
+def test_mixed_life_and_reuse():
+    """Agents 3 days and chat 7 after the last use lie 3.57 days; sessions of one request are never read beyond their shared beginning."""
+    assert mixed_life(3, 7, 128) == pytest.approx(3.574, abs=2e-3)
+    assert mixed_life(7, 7, 128) == pytest.approx(7.44, abs=0.01)
+    assert mixed_reuse(3, 7, 128) == pytest.approx(0.920, abs=1e-3)
+    once = generate(replace(workload("chat"), turns=1), 50)
+    assert _read_and_written(once, 7, 128)[0] == 0
+    kind = {name: _read_and_written(calibrated_requests(name), days, 128) for name, days in (("agents", 3), ("chat", 7))}
+    assert [read / written for read, written in kind.values()] == pytest.approx([0.933, 0.750], abs=1e-3)
+
+
+def test_four_more_days_against_what_each_kind_writes():
+    """Chat writes 0.195 tokens per input token and agents 0.045, at 0.00865 uses a day that pay: 0.683 and 0.158 points for four days."""
+    reuse = 3.204e-10 / 3.7037e-8  # fact-by-fact in test_cache_rules
+    agents, chat = (retention_balance(kind, 3, 7, 128, reuse) for kind in ("agents", "chat"))
+    assert agents == pytest.approx((0.00160, 0.001577), rel=2e-3)
+    assert chat == pytest.approx((0.00567, 0.00683), rel=2e-3)
+    assert chat[1] == pytest.approx(4 * 0.197 * reuse, rel=0.02)  # a little more than at seven days is written at three
 
 
 def test_nights_and_weekends():

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ from inside_deepinfer import catalogue
 from inside_deepinfer.cli import app
 from inside_deepinfer.explorer import session, state, view
 from inside_deepinfer.explorer.pages.decode_frontier import PAGE
-from inside_deepinfer.facts import NotPossible, load_facts
+from inside_deepinfer.facts import InputError, NotPossible, load_facts
 from inside_deepinfer.scenario import make_scenario
 from inside_deepinfer.serving.feasible import NAMES
 from inside_deepinfer.serving.production import mean_abs_error, predict
@@ -40,11 +42,18 @@ def card(found: dict[str, Any], name: str) -> dict[str, Any]:
 @pytest.mark.parametrize(("name", "value", "error", "source"), [
     ("article_step_time", 60 * 3.21 / 14_466, 1e-9, "article 000: sequences, tokens per step and benchmark"),
     ("throughput_per_decode_gpu", 14_466, 0.03, "article 000, benchmark"),
-    ("modelled_user_speed", 230, 0.06, "articles 000 and 004, live service"),
+    ("modelled_user_speed", 230, 0.06, "articles 000 and 004, beside 14,000"),
     ("throughput_per_cluster_gpu", 14_466 / 2, 0.03, "the same over as many prefill GPUs"),
     ("dynamo_per_cluster_gpu", 694.7, 1e-9, "Dynamo recipe, GB200 disaggregated"),
     ("dynamo_per_decode_gpu", 8336 / 4, 1e-9, "Dynamo recipe: 8,336 token/s over 4 decode GPUs"),
     ("dynamo_user_speed", 59.86, 1e-9, "Dynamo recipe, GB200 disaggregated"),
+    ("lone_rest_gb300", 7.687e-3 - 2.730e-3, 1e-3, "InferenceX, less the counted step of six rows on four GB300"),
+    ("lone_rest_h100", 7.84e-3 - 2.149e-3, 1e-3, "H100 report, less the counted step of one row on eight H100"),
+    ("v4_flash_null_error", 0.0397, 0.01, "a power law of the load fitted to DSpark-5 over MTP-1 (review, by hand)"),
+    ("v4_pro_null_error", 0.0195, 0.01, "the same; it beats ours"),
+    ("v4_flash_budget_slope", 0.914 / 0.638, 0.02, "slopes against the logarithm of the load (review, by hand)"),
+    ("v4_pro_budget_slope", 0.758 / 0.539, 0.02, "the same"),
+    ("v4_pro_expert_rows", 80.5, 0.01, "DSpark paper, figure 8: distinct experts of EP64 would saturate near one row per GPU"),
     ("lone_step_gb300", 3.51 / 456.6, 1e-9, "InferenceX: 3.51 tokens per step, 456.6 token/s for one request"),
     ("v4_flash_mtp1_error", 0.002, 0.5, "DSpark paper, figure 8: a scratch fit of the same form gave 0.2 %"),
     ("v4_pro_dspark5_error", 0.029, 0.5, "DSpark paper, figure 8: a scratch fit gave 2.9 %"),
@@ -54,7 +63,7 @@ def test_numbers_beside_their_sources(name, value, error, source):
 
 
 def test_the_third_term_is_what_the_scratch_fit_lacked():
-    """A fit of fixed time and time per row gave 0.68 row for V4-Pro (scratch fit, issue 4); the distinct-experts term halves it."""
+    """A fit of fixed time and time per row gave 0.68 row for V4-Pro (scratch fit, issue 4); the third term halves it."""
     two, three = predict("pro", saturating=False), predict("pro")
     miss = [float(np.nanmean(np.abs(run.schedule.rows - run.budget))) for run in (two, three)]
     assert miss[0] == pytest.approx(0.68, abs=0.1) and miss[1] < 0.35 < miss[0]
@@ -126,7 +135,7 @@ def test_a_scenario_that_does_not_fit_has_reasons_and_no_numbers():
 
 def test_what_lies_beyond_the_curve_is_said_with_its_reason():
     titles = {block["title"]: block["text"] for block in page("ep=128")["blocks"]}
-    assert "sequences per GPU fit" in titles["More sequences"] and "no user gets more than" in titles["More speed"]
+    assert "sequences per GPU fit" in titles["More sequences"] and "gives no user more than" in titles["More speed"]
     assert "more cards than the 72" in titles["Scale-up domain"] and "Scale-up domain" not in {
         block["title"] for block in page("")["blocks"]}
     nothing = page("ep=2&c=h200")
@@ -157,6 +166,32 @@ def test_what_cannot_be_is_refused_by_page_and_command(query, says):
 def test_output_of_no_token_is_refused_and_of_one_ends_with_the_first(tokens, says):
     done = RUN.invoke(app, ["value", "request_duration", "--set", "L=256", "--set", f"io={256 / tokens}", "--json"])
     assert (done.exit_code == 2 and says in done.output) if says else json.loads(done.stdout)["value"] == 0.4
+
+
+@pytest.mark.parametrize(("name", "says", "changes"), [
+    *[(name, "uncounted_time", {"uncounted_time": bad}) for bad in (-1.0, float("nan")) for name in (
+        "user_speed_limit", "step_fixed_time", "throughput_limit", "decode_band_low", "scheduled_drafts", "late_budget_loss")],
+    *[(name, "tokens_per_step", {"tokens_per_step": bad}) for bad in (-1.0, float("nan")) for name in (
+        "user_speed_limit", "throughput_limit", "decode_band_low")],
+    ("decode_band_low", "batch", {"batch": "x"}), ("decode_band_low", "batch", {"batch": float("nan")})], ids=str)
+def test_bad_numbers_are_refused_by_name(name, says, changes):
+    with pytest.raises(InputError, match=says):
+        catalogue.value(name, **changes)
+
+
+def test_numbers_that_fit_take_an_array_of_cards():
+    each = [catalogue.value("throughput_per_decode_gpu", card=name) for name in ("gb200", "b200")]
+    assert catalogue.value("fitting_throughput_per_decode_gpu", card=np.array(["gb200", "b200"])) == pytest.approx(each)
+    with pytest.raises(NotPossible, match="sequences per GPU fit"):
+        catalogue.value("fitting_throughput_per_decode_gpu", card=np.array(["gb200", "gb300"]), batch=2500)
+
+
+def test_a_curve_module_alone_knows_the_counted_step():
+    """In a process of its own: what the schedule costs needs no other import."""
+    code = ("import inside_deepinfer.serving.speculation as s; print(s.counted_cost([60.0], 0.0, model='deepseek-v4.1-flash', "
+            "card='gb200', ep=64, redundant_experts=1, context=77000.0, overlap=0.5, selection_overlap=0.0).times[0, 0])")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and 1e-3 < float(done.stdout) < 1e-2, done.stderr
 
 
 def test_a_number_that_fits_is_the_number_itself():

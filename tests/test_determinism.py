@@ -11,7 +11,7 @@ from inside_deepinfer import catalogue
 from inside_deepinfer.facts import InputError, UserError, load_facts
 from inside_deepinfer.figures import determinism
 from inside_deepinfer.numerics import machine_bits, sampling, what_breaks
-from inside_deepinfer.numerics.card_bits import bits_table
+from inside_deepinfer.numerics.card_bits import bits_table, invariant_time_ratio, time_ratio
 from inside_deepinfer.numerics.products import fixed_order_product, library_product, split_sum
 from inside_deepinfer.numerics.sampling import sample
 
@@ -95,7 +95,21 @@ def test_the_price_lies_between_its_ends():
     low, high = catalogue.value("invariant_time_ratio_low"), catalogue.value("invariant_time_ratio_high")
     ratios = catalogue.value("invariant_time_ratio", batch=np.array([1, 8, 60, 400, 4096]))
     assert np.all((ratios >= low) & (ratios <= high)) and low < 1 < high
-    assert 0 < catalogue.value("invariance_cost") < 0.5
+
+
+def test_the_price_between_two_measured_batches_is_the_larger_of_theirs():
+    """h200/batch_bits.json: 20.1728 / 13.3408 = 1.5121 at 256 rows and 0.947 at 512; (0.5121 * 3.1202 ms) / 7.4991 ms = 21.3 %."""
+    found = invariant_time_ratio("h200", np.array([288.0, 256.0, 512.0, 511.0, 0.5, 1e6]))
+    ratio = time_ratio("h200")
+    assert found == pytest.approx([1.5121, 1.5121, 0.9475, 1.5121, ratio.iloc[0], ratio.iloc[-1]], abs=1e-4)
+    assert catalogue.value("rows_per_step") == 288 and catalogue.value("invariant_time_ratio") == pytest.approx(1.5121, abs=1e-4)
+    assert catalogue.value("invariance_cost") == pytest.approx(0.2131, abs=1e-4)
+
+
+def test_the_sums_are_told_apart_in_the_table():
+    sums = [np.float32(135.05731), np.nextafter(np.float32(135.05731), np.float32(200))]
+    table = determinism.sums_in_pieces(np.ones(4, dtype=np.float32), (1, 2), sums).layout.meta["table"]
+    assert len({row[1] for row in table["rows"]}) == 2
 
 
 def test_an_unknown_run_says_which_there_are():

@@ -39,6 +39,32 @@ def test_placement_is_never_worse_than_contiguous_in_sample_and_copies_stand_apa
         assert np.array_equal(np.bincount(new.expert[layer], minlength=24), new.copies[layer])
 
 
+def test_best_split_by_hand():
+    """Copies of expert 0 on both GPUs, 4 and 2 rows beside them: 14 rows are 7 on each, but 1 and 9 rows leave 9 on the second."""
+    placement = eb.Placement(np.array([[0, 1, 0, 2]]), np.array([[0, 0, 1, 1]]), np.array([[2, 1, 1]]), 2)
+    loads = np.array([[[8.0, 4.0, 2.0]], [[3.0, 1.0, 9.0]], [[3.0, 4.0, 4.0]]])
+    assert eb.best_split(loads, placement)[:, 0] == pytest.approx([7.0, 9.0, 5.5])
+
+
+@settings(max_examples=10)
+@given(seed=st.integers(0, 10_000), per_gpu=st.integers(0, 2))
+def test_best_split_lies_between_the_mean_and_the_even_split(seed, per_gpu):
+    loads = made(seed, steps=3)
+    for placement in (eb.rebalance(loads, 8, 8 * per_gpu), eb.ring(2, 24, 8, per_gpu)):
+        even, best = eb.gpu_loads(loads, placement), eb.best_split(loads, placement)
+        assert np.all(best <= even.max(axis=2) * (1 + 1e-9)) and np.all(best >= even.mean(axis=2) * (1 - 1e-9))
+
+
+def test_a_ring_chains_all_gpus():
+    """Six experts on three GPUs with one copy each: GPU 0 holds 0 and 1 and the first expert of GPU 1."""
+    placement = eb.ring(1, 6, 3, 1)
+    assert placement.expert.reshape(3, 3).tolist() == [[0, 1, 2], [2, 3, 4], [4, 5, 0]]
+    assert placement.copies.tolist() == [[2, 1, 2, 1, 2, 1]] and placement.gpu.tolist() == [[0, 0, 0, 1, 1, 1, 2, 2, 2]]
+    for experts, gpus, per_gpu in ((6, 4, 1), (6, 3, 3), (6, 1, 1)):
+        with pytest.raises(InputError):
+            eb.ring(1, experts, gpus, per_gpu)
+
+
 def test_no_tokens_are_lost():
     loads = made(3)
     assert eb.gpu_loads(loads, eb.rebalance(loads, 8, 8)).sum() == pytest.approx(loads.sum())

@@ -10,7 +10,7 @@ import pytest
 
 from inside_deepinfer import catalogue
 from inside_deepinfer.audit import audit
-from inside_deepinfer.facts import InputError, load_facts
+from inside_deepinfer.facts import InputError, NotPossible, load_facts
 from inside_deepinfer.figures import audit as audit_figures
 from inside_deepinfer.figures import fleet, fleet_movable, movable, price_history, prices, prices_movable
 from inside_deepinfer.figures.drawing import draw
@@ -56,6 +56,20 @@ def test_the_crossing_of_the_reconciling_figure_lies_on_both_lines():
     needed, stored = figure.data[0], figure.data[1]
     at = catalogue.value("reconciling_utilisation")
     assert np.interp(at, needed.x, needed.y) == pytest.approx(stored.y[0], rel=0.01)
+
+
+@pytest.mark.parametrize("preset", ["published", "chatbot", "agents", "peak"])
+def test_the_sentence_names_the_share_at_which_the_curve_has_the_height_of_the_revenue_route(preset):
+    figure = fleet.reconcile(make_scenario(preset), preset)
+    needed, level = figure.data[0], figure.data[2].y[0]
+    at = float(np.interp(-level, -np.asarray(needed.y), needed.x))  # the curve falls
+    assert f"near {100 * at:.0f} %" in figure.layout.meta["alt"]
+    assert preset != "chatbot" or at == pytest.approx(1.522, abs=0.005)  # 219.9 GPUs over 144.5
+
+
+def test_a_free_cached_token_has_no_price_ratio():
+    with pytest.raises(NotPossible, match="cached token is free"):
+        prices_movable.price_ratio(make_scenario("published", {"ph": 0.0}))
 
 
 def test_the_effective_price_figure_has_the_articles_points():
@@ -162,4 +176,26 @@ def test_the_audit_figures_count_every_claim():
     assert sum(row[-1] for row in figure.layout.meta["table"]["rows"]) == len(findings) == len(load_facts().claims)
     table = audit_figures.gap_table(findings)
     assert set(table["verdict"]) <= {"reproduced", "consistent", "conflict"}
+    assert "fleet.gpus_from_storage" not in set(table["claim"])  # held against a computed number, not a printed one
+    assert {"fleet.revenue_theory_usd", "storage.closure", "hbm.weights_full"} <= set(table["claim"])
     assert table.set_index("claim").loc["price.balance", "relative distance"] == pytest.approx(0.52, abs=0.01)
+
+
+def test_a_point_of_the_gap_figure_carries_its_own_verdict_at_every_tolerance():
+    findings = {found.id: found.verdict for found in audit()}
+    figure = audit_figures.gaps()
+    table = audit_figures.gap_table(audit())
+    for part in figure.data:
+        shown = [text.partition(":")[0] for text, x in zip(part.text, numbers(part.x), strict=True) if not np.isnan(x)]
+        assert shown and {findings[name] for name in shown} == {part.name}
+    assert sum(int(np.isfinite(numbers(part.x)).sum()) for part in figure.data) == len(table)
+    within = {share: int((table["relative distance"] <= share).sum()) for share in (0.001, 0.01, 0.05, 0.2)}
+    assert within == {0.001: 15, 0.01: 27, 0.05: 35, 0.2: 37} and len(table) == 42
+
+
+def test_the_verdict_figure_says_who_speaks():
+    rows = {row[0]: dict(zip(audit_figures.verdict_counts().layout.meta["table"]["columns"], row, strict=True))
+            for row in audit_figures.verdict_counts().layout.meta["table"]["rows"]}
+    assert rows["conflict"]["reported by DeepSeek"] == 1  # the storage figures; the other three are an author's
+    assert rows["conflict"]["our own sum"] == 2 and rows["consistent"]["our own sum"] == 1
+    assert rows["conflict"]["an author's arithmetic"] == 3 and rows["conflict"]["an author's statement"] == 5

@@ -6,7 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from inside_deepinfer import catalogue
+from inside_deepinfer.explorer.pages import cache_prices as cache_page
+from inside_deepinfer.explorer.pages import fleet as fleet_page
+from inside_deepinfer.explorer.pages import revenue as revenue_page
 from inside_deepinfer.facts import InputError
+from inside_deepinfer.scenario import make_scenario
 from inside_deepinfer.serving import fleet, prices
 
 HIT_RATES = st.floats(0.0, 0.99)
@@ -38,6 +42,16 @@ def test_a_day_by_hand():
     assert fleet.reconciling_utilisation(2392, 7819) == pytest.approx(0.3059, abs=1e-4)
     assert fleet.balanced_pd_ratio(107.142857142857, 14_000, 1.5e6) == pytest.approx(1.0)
     assert fleet.requests_per_prefill_gpu(1.5e6, 75_000) == 20
+    assert fleet.cluster_gpus_for_workload(1.1e6, 10, 1e5, 1e4) == pytest.approx(10 + 10)  # 1.0M in, 0.1M out
+    assert fleet.cluster_gpus_from_revenue(24 * 38 * 100, 1.0, 38) == pytest.approx(100)
+    assert fleet.cluster_gpus_from_revenue(24 * 38 * 100, 2.0, 38) == pytest.approx(50)  # sold at double price, published off-peak
+
+
+def test_pools_counted_by_their_own_tokens():
+    assert catalogue.value("cluster_gpus_for_workload") == pytest.approx(2369.86, abs=0.01)  # as the groups: the pools are in step
+    assert catalogue.value("cluster_gpus_for_workload") == pytest.approx(catalogue.value("cluster_gpus_from_groups"))
+    assert catalogue.value("cluster_gpus_for_workload", hit_rate=0.9) == pytest.approx(4147.25, abs=0.01)
+    assert catalogue.value("cluster_gpus_from_throughput", hit_rate=0.9) == pytest.approx(5979.94, abs=0.01)
 
 
 def test_prices_by_hand():
@@ -68,7 +82,11 @@ def test_money_by_hand():
     assert prices.annual_revenue_per_gpu_jpy(332_880, 150) == 49_932_000
     assert prices.annual_revenue(2400, 332_880) == pytest.approx(798.912e6)
     assert prices.margin_at_published_revenue(8, 38) == pytest.approx(0.789, abs=5e-4)
-    assert prices.revenue_gap(36.71, 38) == pytest.approx(0.0339, abs=1e-4)  # against the published figure, not against theory
+    assert prices.revenue_gap(36.71, 1.0, 38) == pytest.approx(0.0339, abs=1e-4)  # against the published figure, not against theory
+    assert prices.revenue_gap(73.42, 2.0, 38) == pytest.approx(0.0339, abs=1e-4)  # peak prices are no part of the comparison
+    # 216 million tokens of an hour at 1 - 0.02 yuan a million, over 7.10
+    assert prices.revenue_forgone_per_avoided_gpu_hour(60_000, 1.0, 0.02, 1.0, 1 / 7.10) == pytest.approx(216 * 0.98 / 7.10)
+    assert catalogue.value("revenue_forgone_per_avoided_gpu_hour") == pytest.approx(29.81, abs=0.005)
     assert prices.to_usd(7.1, "CNY", {"CNY": 7.1}) == pytest.approx(1.0)
     assert prices.to_usd(3.0, "USD", {}) == 3.0
 
@@ -148,6 +166,26 @@ def test_a_workload_never_earns_more_than_full_pools(tokens, h):
     assert found["workload_revenue_per_cluster_gpu_hour"].value <= found["revenue_per_cluster_gpu_hour"].value * (1 + 1e-9)
 
 
+# ---- the sentences of the dashboard ----------------------------------------------------------------------------------------------
+
+
+def test_the_revenue_page_says_what_partial_use_leaves():
+    """50 billion tokens a day fill 5.57 of the 12 GPUs of that cluster: 7.90 USD become 3.67."""
+    said = revenue_page.finding(make_scenario("my-cluster"), "my-cluster")
+    assert "leaves a gross margin of 11 %" in said
+    assert "Spread over the 12 GPUs counted from storage, the day's traffic brings 3.667 USD per GPU-hour, 46 % of that." in said
+    assert "Spread over" not in revenue_page.finding(make_scenario("published", {"sg": 50e12}), "published")  # a store for fewer GPUs
+
+
+def test_the_cache_page_says_who_earns_more_than_whom():
+    assert cache_page.finding(make_scenario(), "published").endswith("below the balance point of 98.04 %, so misses earn more than hits.")
+    assert cache_page.finding(make_scenario("published", {"h": 0.99}), "published").endswith("so hits earn more than misses.")
+
+
+def test_the_fleet_page_counts_revenue_off_peak():
+    assert "revenue for 2,438" in fleet_page.finding(make_scenario("peak"), "peak")
+
+
 # ---- arrays --------------------------------------------------------------------------------------------------------------------
 
 ALL = [name for name, entry in catalogue.names().items() if entry.function.__module__ in (fleet.__name__, prices.__name__)]
@@ -190,6 +228,14 @@ def test_arrays_broadcast_over_two_directions():
     lambda: fleet.cluster_gpus_from_storage(1e15, 0),
     lambda: fleet.reconciling_utilisation(2392, 0),
     lambda: fleet.requests_per_prefill_gpu(1.5e6, 0),
+    lambda: fleet.balanced_pd_ratio(107.0, float("nan"), 1.5e6),
+    lambda: fleet.balanced_pd_ratio(107.0, -1.0, 1.5e6),
+    lambda: fleet.balanced_pd_ratio(107.0, float("inf"), 1.5e6),
+    lambda: fleet.balanced_pd_ratio(107.0, np.array([14_000.0, 0.0]), 1.5e6),
+    lambda: fleet.cluster_gpus_for_workload(1e9, 0.0, 1.5e6, 14_000),
+    lambda: fleet.cluster_gpus_for_workload(1e9, 107.0, 1.5e6, float("nan")),
+    lambda: prices.revenue_forgone_per_avoided_gpu_hour(0, 1.0, 0.02, 1.0, 1.0),
+    lambda: prices.revenue_forgone_per_avoided_gpu_hour(60_000, None, 0.02, 1.0, 1.0),
 ])
 def test_impossible_input_is_an_error_that_names_the_range(wrong):
     with pytest.raises(InputError) as caught:

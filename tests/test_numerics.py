@@ -112,12 +112,19 @@ def test_fixed_point_sums_do_not_depend_on_order():
     assert weights.sum() == weights[RNG.permutation(1000)].sum()
 
 
+def test_fixed_point_is_the_probability_times_2_31_less_1():
+    """floor(0.5 * 2147483647) = 1073741823; the sum of a row fits 31 bits, whatever the vocabulary."""
+    assert sampling.fixed_point(np.array([0.5, 0.25, 0.25])).tolist() == [1_073_741_823, 536_870_911, 536_870_911]
+    assert sampling.fixed_point(np.full(129_280, 1 / 129_280)).sum() < 2**31
+    assert sampling.fixed_point(np.array([1 - 2.0**-33, 2.0**-33]))[1] == 0
+
+
 def test_a_token_without_probability_is_never_drawn():
     p = np.array([[0.0, 1.0, 0.0]] * 500)
     assert set(sampling.sample(p, np.zeros(500, int), np.arange(500))) == {1}
 
 
-@pytest.mark.parametrize("bad", [[[0.5, -0.1]], [[np.nan, 1.0]], [[0.0, 0.0]]])
+@pytest.mark.parametrize("bad", [[[0.5, -0.1]], [[np.nan, 1.0]], [[0.0, 0.0]], [[1.0, 1.0]], [[0.5, 0.4]], [[]]])
 def test_bad_probabilities_are_refused(bad):
     with pytest.raises(InputError):
         sampling.sample(np.array(bad), np.array([1]), np.array([1]))

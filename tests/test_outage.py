@@ -47,6 +47,41 @@ def test_published_point():
     assert catalogue.value("decode_instances") == 19  # 1,196 GPUs (claim fleet.prefill_gpus) over 64
 
 
+def test_output_generated_twice_by_hand():
+    """Two restarts interrupt 3,840 sequences each, half of 77,000 / 107.1 tokens is there; one failure in 33 days of 60 sequences."""
+    assert catalogue.value("tokens_lost_per_failure") == pytest.approx(3840 * 77_000 / (1.5e6 / 14_000), rel=1e-3)
+    per_day = 64 * 24 * 1.97e-5 * catalogue.value("output_tokens_per_request")
+    assert catalogue.value("output_lost_share") == pytest.approx(per_day * 60 / (86_400 * catalogue.value("decode_throughput")))
+    assert catalogue.value("output_lost_share") == pytest.approx(1.08e-6, rel=0.01)
+
+
+def test_long_outputs_are_caught_more_often():
+    """E[L^2] / (2 E[L]^2): a half if all are equally long, a whole for exponential lengths; what the conclusion's margin is for."""
+    rng = np.random.default_rng(0)
+    for lengths, lost in ((np.full(10, 700.0), 0.5), (rng.exponential(700, 200_000), 1.0)):
+        ends = lengths.cumsum()
+        at = rng.uniform(0, ends[-1], 200_000)  # one slot writes one output after the other; a failure comes at any moment
+        here = np.searchsorted(ends, at)
+        written = at - (ends[here] - lengths[here])
+        assert written.mean() / lengths.mean() == pytest.approx(lost, rel=0.02)
+
+
+def test_a_single_card_waits_for_its_replacement():
+    """Rate x (a day + 300 s), as there is no other card to go on with."""
+    down = 1.97e-5 / 3600 * (86_400 + 300)
+    assert catalogue.value("instance_downtime", ep=1) == pytest.approx(down, rel=2e-3)
+    assert catalogue.value("instance_downtime", ep=1) == catalogue.value("instance_downtime_waiting", ep=1)
+
+
+def test_very_large_pools_can_be_asked_about():
+    """Ten quadrillion tokens need 1,206 instances; the tail of so many keeps its digits."""
+    found = catalogue.evaluate(["decode_instances", "instance_downtime", "short_of_instances"], tokens_per_day=1e16)
+    needed, down, short = (float(quantity.value) for quantity in found.values())
+    assert needed == 1206
+    none, one = (1 - down)**1207, 1207 * down * (1 - down)**1206
+    assert short == pytest.approx(1 - none - one, rel=1e-6)
+
+
 def test_a_spare_is_worth_more_than_a_fast_restart():
     for ep in (64, 128):
         assert catalogue.value("gain_of_a_spare", ep=ep) > 10 * catalogue.value("gain_of_a_faster_restart", ep=ep)
@@ -67,6 +102,8 @@ def test_chain_and_simulation():
 @pytest.mark.parametrize(("match", "call"), [
     ("spare_instances", lambda: outage.too_few(3, -1, 0.1)), ("needed", lambda: outage.too_few(0, 1, 0.1)),
     ("unavailability", lambda: outage.too_few(3, 1, float("nan"))),
+    ("spare_instances", lambda: outage.too_few(3, 1.5, 0.1)), ("needed", lambda: outage.too_few(float("nan"), 1, 0.1)),
+    ("ep", lambda: outage.chain_of(8.7, 1e-5, 300, 86_400)), ("ep", lambda: outage.instance_downtime(float("nan"), 1e-5, 300, 86_400)),
     ("failure.card_rate", lambda: outage.chain_of(64, -1.0, 300, 86_400))])
 def test_bad_input_names_the_parameter(match, call):
     with pytest.raises(InputError, match=match):

@@ -18,8 +18,8 @@ from inside_deepinfer.figures import frontier_movable
 from inside_deepinfer.figures import prefill_frontier as figures
 from inside_deepinfer.figures.drawing import draw
 from inside_deepinfer.scenario import make_scenario
-from inside_deepinfer.serving.prefill_frontier import check_group, load_that_meets
-from inside_deepinfer.serving.prefill_queue import Prefill, alone, alone_mean, simulate
+from inside_deepinfer.serving.prefill_frontier import LOADS, check_group, load_that_meets, prompts_drawn
+from inside_deepinfer.serving.prefill_queue import Prefill, alone, alone_mean, mean_and_p99, simulate
 from inside_deepinfer.serving.prefill_queue import draw as drawn
 from inside_deepinfer.serving.queueing import mean_wait
 from inside_deepinfer.studies import prefill_curves
@@ -139,6 +139,34 @@ def test_the_identity_holds_until_the_network_binds():
     assert np.all(np.abs(gaps[:3]) < 0.06) and gaps[3] > 0.1
     with pytest.raises(InputError, match="hit_rate"):
         catalogue.value("prefill_capacity_cached", hit_rate=1.0)
+
+
+@pytest.mark.parametrize("seed", [10, 11])
+def test_prompts_in_fours_cost_about_a_quarter_of_the_load(seed):
+    """With 100,000 prompts of other draws 0.60 to 0.62 for fours and 0.80 for single ones; ours lie within a tenth of them."""
+    queue, loads = prefill_curves.queue_of(make_scenario()), LOADS.tolist()
+    for burst, seen in ((1.0, 0.80), (4.0, 0.61)):
+        near = [load if abs(load - seen) < 0.2 else 0 for load in loads]
+        many = replace(queue, burst=burst)
+        waits = np.array([mean_and_p99(many, load, 100_000, seed) if load else (0.0, 0.0) if at < seen else (9.0, 9.0)
+                          for load, at in zip(near, loads, strict=True)])
+        found, ours = load_that_meets(waits, 1, 1.0), catalogue.value("load_at_p99_target", burst=burst)
+        assert found == pytest.approx(seen, abs=0.02) and ours == pytest.approx(found, rel=0.1)
+
+
+def test_prompts_grow_with_the_burst_and_not_without_end():
+    assert [prompts_drawn(5000, burst) for burst in (1.0, 1.5, 4.0, 64.0)] == [5000, 7500, 20_000, 20_000]
+
+
+@pytest.mark.parametrize("name", ["load_at_p99_target", "load_at_mean_target", "throughput_within_targets"])
+def test_all_tokens_cached_leaves_no_prompt_to_compute(name):
+    with pytest.raises(InputError, match="computed_prompt_tokens.*hit_rate below 1"):
+        catalogue.value(name, hit_rate=1.0)
+
+
+def test_a_short_step_spends_much_of_its_time_on_weights():
+    """Chunk of 2,048: 39 % of the step is the fixed time; of 8,192: 16 %."""
+    assert catalogue.value("prefill_fixed_share", prefill_chunk=np.array([2048, 8192])) == pytest.approx([0.387, 0.161], abs=2e-3)
 
 
 def test_bursts_and_long_chunks_wait_longer():

@@ -39,7 +39,7 @@ def shown(slug: str, query: str) -> dict:
     ("prefill_held_bytes", (384 / 4 + 4) * 40 * 18.8006e6 + 9.848e9 + 6.14e9 + 0.9e9, "config, 4 copies, parts of chapter 6"),
     ("h100_first_token_gain", 14.843 / 0.765, "report on 8 H100"), ("h100_identity", 1 / 0.03, "its hit rate of 97.0 %"),
     ("prefill_throughput_cached", 60_000 / 0.04, "the identity"), ("network_load", 1.0, "400 Gbit/s carry far more at 96 % hits"),
-    ("predecessor_tokens", 3.2535, "the fit on V4-Flash (preview)"),
+    ("predecessor_tokens", 3.247, "the fit on V4-Flash (preview)"),
 ])
 def test_numbers_of_the_two_chapters(name, value, source):
     assert catalogue.value(name) == pytest.approx(value, rel=0.01), source
@@ -208,6 +208,22 @@ def test_a_spread_that_leaves_no_room_says_so():
     with pytest.raises(UserError, match="spread"):
         catalogue.value("scheduled_drafts", acceptance_mean=0.9, acceptance_spread=0.45)
     assert "spread" in shown("speculation", "am=0.9&as=0.45")["finding"]["reason"]
+
+
+@pytest.mark.filterwarnings("error")
+def test_confidence_near_one_overflows_nothing():
+    """Mean 0.98 and spread 0.13: odds too large for exp."""
+    assert 0 <= catalogue.value("miscalibration_loss", acceptance_mean=0.98, acceptance_spread=0.13) < 0.01
+
+
+@pytest.mark.parametrize(("slug", "query", "name"), [
+    ("prefill-frontier", "sd=2", "prefill_capacity"), ("prefill-frontier", "df=bf16", "prefill_capacity"),
+    ("speculation", "cf=mxfp4", "scheduled_rows"), ("speculation", "sb=1e9&sd=8", "schedule_gain")])
+def test_the_link_moves_both_pages(slug, query, name):
+    page = page_of(slug)
+    assert not state.read(query, page).notices
+    values = [next(card for card in shown(slug, given)["numbers"] if card["name"] == name) for given in ("", query)]
+    assert values[0]["big"] != values[1]["big"]
 
 
 @pytest.mark.parametrize("name", ["scheduled_drafts", "schedule_gain", "late_budget_loss"])

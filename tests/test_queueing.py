@@ -69,6 +69,25 @@ def test_apart_keeps_the_worst_gap_between_tokens_smaller_than_together():
     assert np.quantile(apart.worst_gap, 0.99) < np.quantile(together.worst_gap, 0.99)
 
 
+def one_by_one(*arrivals: float) -> Requests:
+    count = len(arrivals)
+    return Requests(np.array(arrivals), inputs=np.ones(count), cached=np.zeros(count), outputs=np.full(count, 2.0))
+
+
+def test_the_gap_behind_the_first_token_counts():
+    """A prompt of 1 s, then 0.5 s for the KV, then 2 steps of 0.1 s: the second token comes 0.6 s behind the first."""
+    alone = cluster(prefill_rate=1.0, step_fixed=0.1, tokens_per_step=1.0, kv_bytes=1.0, transfer_rate=2.0)
+    seen = simulate(alone, one_by_one(0.0))
+    assert (seen.ttft[0], seen.worst_gap[0], seen.token_gap[0]) == pytest.approx((1.0, 0.6, 0.35))
+
+
+def test_together_serves_every_waiting_prompt_before_the_next_step():
+    """Two prompts of 1 s at once: first tokens at 1 and 2 s; the first reader waits 1 s + a step of 0.1 s, the second a step."""
+    both = cluster(prefill_rate=1.0, step_fixed=0.1, tokens_per_step=1.0, together=True)
+    seen = simulate(both, one_by_one(0.0, 0.0))
+    assert seen.ttft == pytest.approx([1.0, 2.0]) and seen.worst_gap == pytest.approx([1.1, 0.1])
+
+
 def test_overload_is_named_and_long_runs_must_be_asked_for():
     with pytest.raises(NotPossible, match="prefill pool"):
         simulate(decode_case(prefill_rate=1000.0), LOAD)

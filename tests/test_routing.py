@@ -125,6 +125,39 @@ def test_chance_is_what_even_popularity_leaves_in_the_model():
     assert ratio - 1 == pytest.approx(catalogue.value("chance_imbalance") - 1, rel=0.05)
 
 
+def test_a_split_that_knows_the_step_removes_most_of_chance():
+    """Reviewer's simulation of 18,432 rows, 6 of 384, EP64: 1.002 with the best split, 1.051 to 1.054 evenly; without copies nothing."""
+    assert catalogue.value("chance_imbalance_split") == pytest.approx(1.002, abs=1e-3)
+    assert catalogue.value("chance_imbalance_split", redundant_experts=0) == pytest.approx(catalogue.value("chance_imbalance"), abs=3e-3)
+    loads = np.random.default_rng(1).multinomial(18_432 * 6, np.full(384, 1 / 384), size=(15, 1))
+    ring, mean = eb.ring(1, 384, 64, 1), loads.sum() / 15 / 64
+    assert eb.slowest_over_mean(loads, ring) == pytest.approx(1.0525, abs=3e-3)
+    placed = eb.rebalance(loads[:10], 64, 64)  # where the balancer puts copies, GPUs hang together less
+    assert eb.best_split(loads[10:], ring).mean() < eb.best_split(loads[10:], placed).mean() < 1.04 * mean
+    with pytest.raises(NotPossible, match="ring of 100"):
+        catalogue.value("chance_imbalance_split", ep=100)
+
+
+@pytest.mark.parametrize(("gpus", "chance"), [(8, 1.103), (16, 1.180), (32, 1.299)])
+def test_chance_of_the_replay_explains_most_of_what_remains(gpus, chance):
+    """1 + z / sqrt(1536 / G), z = 1.4236, 1.7660, 2.0697 of 8, 16 and 32 (tables of order statistics)."""
+    assert catalogue.value("replay_chance", balance_gpus=gpus) == pytest.approx(chance, abs=5e-4)
+    held, fitted = (catalogue.value(f"balance_{name}", balance_gpus=gpus) for name in ("held_out", "in_sample"))
+    assert fitted < chance < held and (chance - 1) / (held - 1) > 0.5
+
+
+def test_numbers_that_nothing_explains_say_so():
+    assert catalogue.value("filled_share_that_explains", batch=8) == 1.0  # experts and lock step explain more than the loss
+    assert catalogue.value("rows_spread_that_explains", imbalance=1.3) == 0.0
+    with pytest.raises(NotPossible, match="waits for no other"):
+        catalogue.value("rows_spread_that_explains", ep=1)
+    for ep in (8.7, float("nan")):
+        with pytest.raises(InputError, match="ep"):
+            catalogue.value("largest_deviation", ep=ep)
+    ends = [catalogue.value(f"prefill_imbalance_{end}") for end in ("least", "most")]
+    assert ends == list(load_facts().quantity("eplb.prefill_ratio").value) and catalogue.value("imbalance_excess") == pytest.approx(0.09)
+
+
 def test_an_even_load_costs_nothing_and_the_cost_is_bounded():
     assert catalogue.value("imbalance_cost", imbalance=1.0) == 0
     ratios = np.linspace(1, 4, 20)

@@ -82,3 +82,9 @@ def test_inputs_of_other_results_are_left_out():
     names = {swing.name for swing in money_swings(make_scenario(), "published", "effective_input_price")}
     assert names == {"hit_rate", "price_hit", "price_miss"}
     assert not any(np.isnan(swing.span) for swing in money_swings(make_scenario(), "published", "gross_margin"))
+
+
+def test_with_the_dollar_list_the_rate_drops_out_and_prefill_comes_first():
+    full = money_swings(make_scenario("off-peak"), "off-peak", "revenue_per_cluster_gpu_hour")
+    assert full[0].name == "prefill_throughput_new" and full[0].span == pytest.approx(2 * 0.1 * 47.952 / 2)  # a tenth of half a prefill GPU
+    assert {swing.name: swing.span for swing in full}.get("cny_per_usd", 0.0) == 0.0

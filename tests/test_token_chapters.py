@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from inside_deepinfer import catalogue
-from inside_deepinfer.facts import InputError, load_facts
+from inside_deepinfer.facts import InputError, NotPossible, load_facts
 from inside_deepinfer.figures import token_output, token_speed
 from inside_deepinfer.tokens.chunks import MARKER, at_cut, chunkwise, cuts
 from inside_deepinfer.tokens.output import OUTPUTS
@@ -76,7 +76,7 @@ def test_the_articles_ratios_follow_from_its_times():
 
 
 def test_our_own_run_stands_beside_the_article(monkeypatch):
-    run = pd.DataFrame([(threads, turns, characters, 1, 0.1, 0.1 * ratio, 0.2, ratio, 1.5)
+    run = pd.DataFrame([(threads, turns, characters, 1, 0.1 / (ratio / 2), 0.2, 0.2, ratio, 1.5)
                         for threads, ratio in ((1, 2.0), (4, 6.0)) for turns, characters in ((20, 150_000), (400, 6_020_000))],
                        columns=["threads", "turns", "characters", "tokens", "segments_s", "whole_s", "whole_recipe_s", "ratio",
                                 "ratio_recipe"])
@@ -89,6 +89,28 @@ def test_our_ratios_follow_from_our_times():
     assert np.allclose(run["ratio"], run["whole_s"] / run["segments_s"], rtol=2e-3)
     assert np.allclose(run["ratio_recipe"], run["whole_recipe_s"] / run["segments_s"], rtol=2e-3)
     assert set(run["threads"]) == {1, 2} and set(run["turns"]) == {20, 200, 400}
+
+
+def test_our_gain_with_two_threads_stays_within_twice_that_of_one():
+    """S = g * n * e with e at most 1; 2.072 / 0.5325 = 3.891 and 10.01 / 2.059 = 4.862, both over the one-thread whole prompt."""
+    run = load_facts().points(token_speed.MEASURED)
+    gain = token_speed.over_one_thread(run).to_numpy().reshape(2, 3)
+    assert gain[1] == pytest.approx([2.671, 3.891, 4.862], abs=2e-3)
+    assert np.all(gain[1] <= 2 * gain[0])
+
+
+def test_a_prompt_of_mean_length():
+    """77,000 tokens * 1.51M / 430K = 270,395 characters, 25.5 % of the way from 150K to 1.51M in logarithms:
+    0.054 s * (0.736 / 0.054)^0.2552 = 105.2 ms, 0.011 s * (0.053 / 0.011)^0.2552 = 16.4 ms, 88.7 of 400 ms."""
+    assert catalogue.value("encode_whole_mean") == pytest.approx(0.1052, abs=1e-4)
+    assert catalogue.value("encode_segments_mean") == pytest.approx(0.01643, abs=1e-5)
+    assert catalogue.value("encode_saved_share") == pytest.approx(0.2218, abs=2e-4)
+    ends = np.array([150_000, 1_510_000, 6_020_000]) * 430_000 / 1_510_000
+    inside = ends * (1 + np.array([1e-9, 0, -1e-9]))
+    assert catalogue.value("encode_whole_mean", input_tokens=inside) == pytest.approx([0.054, 0.736, 3.275])
+    with pytest.raises(NotPossible, match="42,715 to 1,714,305 tokens"):
+        catalogue.value("encode_whole_mean", input_tokens=1000)
+    assert load_facts().number("tokens.speed_tokens_400") > 1_048_576  # the model's context
 
 
 def test_figures_say_what_they_show():

@@ -43,6 +43,7 @@ def test_the_page_opens_with_the_articles_text_5_and_4():
     found = shown()
     assert counts(found)["control tokens of the template"] == "5" and counts(found)["control tokens from the text"] == "4"
     assert "4 of 9 control tokens come from the text" in found["finding"]["text"]
+    assert "and 2 turns are opened by the text." in found["finding"]["text"]  # an assistant's and a user's
     assert "Through deepseek-recipe the same text places no control tokens." in found["finding"]["text"]
     rows = {row[0]: row[1:5] for row in block(found, "table")["rows"]}
     assert rows["deepseek-recipe"] == ["safe", 0, 5, 0] and rows["split special tokens"] == ["injected", 3, 3, 2]
@@ -64,7 +65,10 @@ def test_every_example_shows_what_it_says(example):
     verdict = {row[0]: row[1] for row in block(found, "table")["rows"]}
     chosen = {name: field for name, field in found["fields"].items()}
     assert chosen == values and not found["notices"]
-    assert verdict["deepseek-recipe"] == "safe"  # every attack stands beside the design that stops it
+    # every attack stands beside the design that stops it, and the one that needs no marker beside the warning
+    leaves = example.label == "Out of a tool result"
+    assert verdict["deepseek-recipe"] == ("frame-closed" if leaves else "safe")
+    assert ("The text leaves its frame" in [one.get("title") for one in found["blocks"]]) == leaves
     injected = int(counts(found)["control tokens from the text"])
     expected = {"The article's text, no defence": 4, "In a tool result": 4, "“Split special tokens”": 3, "Nested, against deletion": 4,
                 "JSON escapes, against every filter": 4}

@@ -2,10 +2,35 @@
 
 import pytest
 
-from inside_deepinfer.tokens.output import OUTPUTS, Mark, Parsed, by_ids, by_text, ids_of, plain_ids, replayed
+from inside_deepinfer.tokens.output import (
+    OUTPUTS,
+    Mark,
+    Parsed,
+    by_ids,
+    by_text,
+    ids_of,
+    meant,
+    plain_ids,
+    replayed,
+    spelled_where_it_counts,
+)
 from inside_deepinfer.tokens.vocabulary import control_ids
 
 CALL = (("delete_file", '{"path": "notes.txt"}'),)
+
+
+@pytest.mark.parametrize("name", OUTPUTS)
+def test_by_ids_every_output_ends_as_the_model_meant_and_as_text_those_without_a_spelled_marker(name):
+    output = OUTPUTS[name]
+    differs = {"spelled-end", "spelled-end-in-chunks", "quoted-call", "call-in-thought", "stop-after-spelled-end"}
+    assert by_ids(output) == meant(output)
+    assert spelled_where_it_counts(output) == (by_text(output) != meant(output)) == (name in differs)
+
+
+def test_what_the_model_meant_is_read_off_its_pieces():
+    assert meant(OUTPUTS["real-call"]) == Parsed("Delete it.", "I will.", CALL)
+    assert meant(OUTPUTS["stop-string"]) == Parsed("Count.", "one ", ())
+    assert meant(OUTPUTS["stop-in-thought"]) == Parsed("I must write STOP.", "one two", ())
 
 
 # article 001, experiment 2: the three cases

@@ -28,7 +28,7 @@ def test_acceptance_of_both_models_agrees_though_each_was_fitted_alone(by_id):
 
 
 def test_two_numbers_are_enough_for_flash_but_not_for_pro():
-    """The distinct-experts term is what the budget of V4-Pro needs: with it the miss halves."""
+    """The third term is what the budget of V4-Pro needs: with it the miss halves."""
     for model, gain in (("flash", 0.9), ("pro", 0.6)):
         full, short = production.predict(model), production.predict(model, saturating=False)
         misses = [np.nanmean(np.abs(run.schedule.rows - run.budget)) for run in (full, short)]

@@ -144,7 +144,7 @@ class Scenario(param.Parameterized):
                           label="cost of a GPU-hour", doc="What one GPU costs an hour. An assumption: DeepSeek states none.")
     infra_cost = FactNumber("cost.infra_hour", key="ic", unit="USD/(GPU*h)", group="cost", bounds=(0.0, 100.0), step=0.1,
                             label="other cost per GPU-hour",
-                            doc="Power, network, store and staff per GPU-hour. An assumption: DeepSeek states none.")
+                            doc="Power, network and store per GPU-hour. An assumption: DeepSeek states none.")
     model = FactChoice("scenario.model", key="m", objects=_models(), group="machine", label="model",
                        doc="Which model shape in data/models is counted.")
     card = FactChoice("scenario.card", key="c", objects=sorted(load_facts().cards), group="machine", label="card",

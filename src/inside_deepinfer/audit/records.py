@@ -35,6 +35,7 @@ def as_record(found: Finding) -> dict[str, Any]:
         "expected_verdict": claim.expected_verdict,
         "statement": claim.statement,
         "kind": claim.kind,
+        "said_by": claim.speaker,
         "articles": list(claim.articles),
         "value": claim.value,
         "unit": claim.unit,

@@ -9,6 +9,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
+from inside_deepinfer.cache.workloads import mixed_reuse
 from inside_deepinfer.facts import derived, require_between, require_not_negative, require_positive
 from inside_deepinfer.facts.units import DAYS_PER_YEAR, HOURS_PER_DAY, SECONDS_PER_HOUR, TOKENS_PER_PRICE
 
@@ -50,6 +53,32 @@ def break_even_days(reuse_probability: Any, recompute_cost_per_token: Any, keep_
     require_between("reuse_probability", reuse_probability, 0.0, 1.0)
     return reuse_probability * require_not_negative("recompute_cost_per_token", recompute_cost_per_token) \
         / require_positive("keep_cost_per_token_day", keep_cost_per_token_day)
+
+
+@derived(label="reads of a stored token, mean", unit="ratio",
+         formula="hit_rate * (tokens_per_day - output_tokens_per_day) / new_tokens_per_day")
+def reads_per_stored_token(hit_rate: Any, tokens_per_day: Any, output_tokens_per_day: Any, new_tokens_per_day: Any) -> Any:
+    """Every hit token is one read, every new token is stored once; a steady day."""
+    require_between("hit_rate", hit_rate, 0.0, 1.0)
+    return hit_rate * (tokens_per_day - output_tokens_per_day) / require_positive("new_tokens_per_day", new_tokens_per_day)
+
+
+@derived(label="share of stored tokens that are read again in the generated traffic", unit="ratio", words=True,
+         formula="tokens written and read at least once before they are dropped, over all tokens written; agents and chat")
+def generated_reuse_share(retention_days: Any, retention_chat_days: Any, block_tokens: Any) -> Any:
+    """The generated agents and chat meet the published mean input and hit rate; everything else about them is assumed."""
+    require_positive("retention_days", retention_days)
+    require_positive("retention_chat_days", retention_chat_days)
+    found = np.vectorize(lambda agents, chat, block: mixed_reuse(float(agents), float(chat), int(block)), otypes=[float])(
+        retention_days, retention_chat_days, require_positive("block_tokens", block_tokens))
+    return found if found.ndim else float(found)
+
+
+@derived(label="break-even retention at the reuse of the generated traffic", unit="day",
+         formula="generated_reuse_share * recompute_cost_per_token / keep_cost_per_token_day")
+def generated_break_even_days(generated_reuse_share: Any, recompute_cost_per_token: Any, keep_cost_per_token_day: Any) -> Any:
+    """:func:`break_even_days` with another chance of reuse; one reuse counts here too."""
+    return break_even_days(generated_reuse_share, recompute_cost_per_token, keep_cost_per_token_day)
 
 
 @derived(label="break-even retention at the drive price of 2025", unit="day", formula="break_even_days * ssd_price / before",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from inside_deepinfer.cache.blocks import apply_rule, suffix
-from inside_deepinfer.facts import InputError
+from inside_deepinfer.facts import InputError, require
 from inside_deepinfer.facts.units import SECONDS_PER_DAY
 
 if TYPE_CHECKING:
@@ -50,9 +50,23 @@ class HitCurve:
         """Tokens that a mean request adds to the store: misses and output."""
         return ((1 - self.at(retention_days)) * self.input_tokens + self.output_tokens) / self.requests
 
+    def kept_per_request(self, retention_days: float, since_days: float = 0.0) -> float:
+        """Token-days that a mean request adds to the store at ages from ``since_days`` to ``retention_days`` after the last use.
+
+        Of what is written per request, :meth:`written_per_request` (r) reaches the age r without being used again; this is its
+        integral over r, exact because hits change in steps.
+        """
+        if not 0 <= since_days <= retention_days < np.inf:
+            raise InputError("since_days, retention_days", (since_days, retention_days), "0 or more days, the first not above the second")
+        start, end = np.searchsorted(self.gap, np.array([since_days, retention_days]) * SECONDS_PER_DAY, side="right")
+        later = retention_days - self.gap[start:end] / SECONDS_PER_DAY  # how long each of these hits counts
+        hits = (self.always + self.gained[start]) * (retention_days - since_days) + np.diff(self.gained[start:end + 1]) @ later
+        return float(((self.input_tokens + self.output_tokens) * (retention_days - since_days) - hits) / self.requests)
+
 
 def curve_of(requests: Requests, block: int) -> HitCurve:
     """All retentions of these requests; the rule of ``blocks`` with blocks of ``block`` tokens."""
+    require((block >= 1) & (block == np.floor(block)), "block", block, "a whole number of tokens, at least 1")
     least = apply_rule(requests.shared, requests.input_tokens, block, suffix())
     most = apply_rule(np.maximum(requests.known, requests.shared), requests.input_tokens, block, suffix())
     order = np.argsort(requests.gap)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from inside_deepinfer.cache.workloads import mixed_life
 from inside_deepinfer.facts import derived, require, require_between, require_not_negative, require_positive
 from inside_deepinfer.facts.units import BITS_PER_BYTE, SECONDS_PER_DAY
 
@@ -50,6 +51,24 @@ def state_bytes_per_day(requests_per_day: Any, stored_state_bytes: Any) -> Any:
 def store_bytes_for_retention(stored_bytes_per_day: Any, retention_days: Any) -> Any:
     """Everything written in the last days, each token once, before redundancy."""
     return stored_bytes_per_day * require_positive("retention_days", retention_days)
+
+
+@derived(label="days from writing to dropping a token, generated agents and chat together", unit="day", words=True,
+         formula="token-days kept over tokens written; agents kept retention_days and chat retention_chat_days after the last use")
+def mixed_life_days(retention_days: Any, retention_chat_days: Any, block_tokens: Any) -> Any:
+    """The store holds so many days of what is written; every use keeps a token anew, so it is longer than the retention."""
+    require_positive("retention_days", retention_days)
+    require_positive("retention_chat_days", retention_chat_days)
+    found = np.vectorize(lambda agents, chat, block: mixed_life(float(agents), float(chat), int(block)), otypes=[float])(
+        retention_days, retention_chat_days, require_positive("block_tokens", block_tokens))
+    return found if found.ndim else float(found)
+
+
+@derived(label="share of the store that generated agents and chat fill", unit="ratio",
+         formula="stored_bytes_per_day * mixed_life_days / store_capacity")
+def mixed_share_of_store(stored_bytes_per_day: Any, mixed_life_days: Any, store_capacity: Any) -> Any:
+    """One cluster, each kind kept for its own retention; above 1 where it does not fit."""
+    return stored_bytes_per_day * mixed_life_days / require_positive("store_capacity", store_capacity)
 
 
 @derived(label="days until the store is full", unit="day", formula="store_capacity / stored_bytes_per_day")
@@ -161,6 +180,16 @@ def store_binding(store_servers: Any, store_servers_for_reads: Any, store_server
     asked = np.stack(np.broadcast_arrays(store_servers, store_servers_for_reads, store_servers_for_writes))
     found = np.array(["capacity", "reads", "writes"])[asked.argmax(axis=0)]
     return found if found.ndim else str(found)
+
+
+@derived(label="planned network that the busier direction fills", unit="ratio", words=True,
+         formula="the larger of cached_read_per_prefill_gpu and kv_sent_per_prefill_gpu, times the GPUs of a machine, over its line rate",
+         uses={"planned_network": "fleet.network", "gpus_per_machine": "fleet.gpus_per_machine"})
+def network_use_one_way(gpus_per_machine: Any, cached_read_per_prefill_gpu: Any, kv_sent_per_prefill_gpu: Any, planned_network: Any) -> Any:
+    """A full-duplex link carries both directions at once, each at the line rate."""
+    busier = np.maximum(cached_read_per_prefill_gpu, kv_sent_per_prefill_gpu)
+    found = gpus_per_machine * busier * BITS_PER_BYTE / (require_positive("planned_network", planned_network) * 1e9)
+    return found if np.ndim(found) else float(found)
 
 
 @derived(label="planned network that cache reads and hand-over fill", unit="ratio", formula="network_per_machine / (planned_network * 1e9)",

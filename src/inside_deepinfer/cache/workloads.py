@@ -134,13 +134,13 @@ def on_the_clock(present: Any, hours: float, days: float) -> np.ndarray:
     return (week * DAYS_PER_WEEK + weekday) * SECONDS_PER_DAY + second
 
 
-def hit_tokens(requests: Requests, retention_days: float) -> np.ndarray:
-    """Tokens of each request that hit when everything is kept that long; block rule applied."""
+def hit_tokens(requests: Requests, retention_days: float, block: int | None = None) -> np.ndarray:
+    """Tokens of each request that hit when everything is kept that long; block rule applied, by default with the store's block."""
     if not retention_days >= 0:
         raise InputError("retention_days", retention_days, "0 or more days")
     kept = (requests.gap <= retention_days * SECONDS_PER_DAY) & (retention_days > 0)
     stored = np.where(kept, np.maximum(requests.known, requests.shared), requests.shared if retention_days > 0 else 0)
-    return apply_rule(stored, requests.input_tokens, grain(), suffix())
+    return apply_rule(stored, requests.input_tokens, grain() if block is None else block, suffix())
 
 
 def hit_rate(requests: Requests, retention_days: Any) -> Any:
@@ -212,12 +212,49 @@ def calibrated_curve(name: str, block: int) -> HitCurve:
     return curve_of(calibrated_requests(name), block)
 
 
-def written_by_agents(agent_days: float, chat_days: float, block: int) -> float:
-    """Share of all tokens written to the store that agents write, when they are kept ``agent_days`` and chat ``chat_days``."""
+@lru_cache(maxsize=64)
+def mixed_life(agent_days: float, chat_days: float, block: int) -> float:
+    """Mean days between the writing of a token and its eviction, agents and chat together, each kept so long after the last use.
+
+    Longer than the retentions, because a use starts them anew; the store holds so many days of what is written (Little's law).
+    """
     share = calibrated().agent_share
-    agents = share * calibrated_curve("agents", block).written_per_request(agent_days)
-    chat = (1 - share) * calibrated_curve("chat", block).written_per_request(chat_days)
-    return agents / (agents + chat)
+    parts = [(part, calibrated_curve(kind, block), days) for part, kind, days in (
+        (share, "agents", agent_days), (1 - share, "chat", chat_days))]
+    kept = sum(part * curve.kept_per_request(days) for part, curve, days in parts)
+    return kept / sum(part * curve.written_per_request(days) for part, curve, days in parts)
+
+
+@lru_cache(maxsize=64)
+def mixed_reuse(agent_days: float, chat_days: float, block: int) -> float:
+    """Share of the tokens written to the store that are read at least once before they are dropped, agents and chat together."""
+    share = calibrated().agent_share
+    parts = [part * _read_and_written(calibrated_requests(kind), days, block) for part, kind, days in (
+        (share, "agents", agent_days), (1 - share, "chat", chat_days))]
+    read, written = np.sum(parts, axis=0)
+    return float(read / written)
+
+
+def _read_and_written(requests: Requests, retention_days: float, block: int) -> np.ndarray:
+    """Tokens per request that are written and read again, and that are written.
+
+    A request writes what follows its hit, output included; the session's next request reads of that what its own hit covers.
+    """
+    hit, end = hit_tokens(requests, retention_days, block), requests.input_tokens + requests.output_tokens
+    follows = requests.session[1:] == requests.session[:-1]
+    read = np.where(follows, np.clip(np.minimum(hit[1:], end[:-1]) - hit[:-1], 0, None), 0)
+    return np.array([read.sum(), (end - hit).sum()]) / len(hit)
+
+
+def retention_balance(kind: str, short_days: float, long_days: float, block: int, reuse_that_pays: float) -> tuple[float, float]:
+    """What keeping one kind of traffic longer gains, and the gain that would pay for it, both as hit rate of its own input.
+
+    Args:
+        reuse_that_pays: cost of a token-day in the store over the cost of computing a token (break_even_reuse_per_day).
+    """
+    curve = calibrated_curve(kind, block)
+    kept = curve.kept_per_request(long_days, short_days) * curve.requests / curve.input_tokens
+    return curve.at(long_days) - curve.at(short_days), kept * reuse_that_pays
 
 
 def _means(requests: Requests, retention_days: float) -> np.ndarray:

@@ -49,7 +49,7 @@ def simulate(
     cluster = pd.cluster_of(scenario, preset, prefill_gpus, decode_gpus, ranks, overlap=not cpu_open)
     if together:
         cards = prefill_gpus + decode_gpus
-        cluster = replace(cluster, prefill_gpus=1, decode_gpus=cards, ranks=ranks or cards, together=True)
+        cluster = replace(cluster, prefill_gpus=1, decode_gpus=cards, ranks=cards if ranks is None else ranks, together=True)
     if load >= 1:
         raise NotPossible(f"the queue is unstable: requests bring {load:g} times the work that the busier pool can do, so waiting grows "
                           "without end")

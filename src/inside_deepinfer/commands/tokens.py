@@ -80,6 +80,11 @@ def _print_words(encoded: Encoded) -> None:
     print(f"{encoded.carrier} through {encoded.pipeline}: {encoded.sentence}")
     for notice in encoded.notices:
         print(f"note: {notice}")
+    if encoded.closes_frame:
+        from inside_deepinfer.tokens.carriers import CARRIERS
+
+        print(f"warning: the text spells {CARRIERS[encoded.carrier].closes}, which ends its place and is ordinary text: what follows "
+              "stands where the user speaks")
     if encoded.refusal:
         print(f"the API layer refuses this request ({visible(encoded.refusal)}); shown is the encoder without that check")
     print(f"{len(encoded.ids):,} tokens, control tokens by position:")

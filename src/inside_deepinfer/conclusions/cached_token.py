@@ -23,13 +23,15 @@ def _drop_triples() -> bool:
     return abs(high - low - 0.16) < 1e-9 and catalogue.value("input_price_jump") > 3
 
 
-@conclusion("cached-token.steepest-discount", "No other vendor in our list sells a cached token for so small a share of an "
-                                              "uncached one.")
+@conclusion("cached-token.steepest-discount", "No other model in our list has a cached token for so small a share of an uncached one; "
+                                              "the gateway that resells this model keeps the ratio.")
 def _steepest_discount() -> bool:
-    shares = {row.id: row.cache_read / row.input for row in load_facts().vendor_prices.values()
-              if row.cache_read is not None and "v41" not in row.id}
+    shares = {row.id: row.cache_read / row.input for row in load_facts().vendor_prices.values() if row.cache_read is not None}
     ours = 1 / catalogue.value("miss_over_hit")
-    return len(shares) >= 8 and ours < min(shares.values()) / 2
+    same_model = {name: share for name, share in shares.items() if "v41" in name}
+    others = [share for name, share in shares.items() if name not in same_model]
+    return len(others) >= 8 and ours < min(others) and any(name.startswith("vercel") for name in same_model) \
+        and all(abs(share / ours - 1) < 1e-9 for share in same_model.values())
 
 
 @conclusion("cached-token.same-ratio-in-both-lists", "The yuan list and the dollar list have the same ratio of a miss to a hit.")
@@ -56,3 +58,19 @@ def _fell_furthest() -> bool:
     first, last = (load_facts().prices[name] for name in ("v3-usd", "v41-usd-off-peak"))
     return last.cache_hit < 0.1 * first.cache_hit and last.cache_miss > 0.5 * first.cache_miss \
         and last.output > 0.5 * first.output
+
+
+@conclusion("cached-token.one-cut", "The last factor of ten came in one cut on 26 April 2026; all three prices of V4.1 are above those "
+                                    "after it, hit and miss by less than a tenth and output by more than double.")
+def _one_cut() -> bool:
+    before, after, now = (load_facts().prices[name] for name in ("v4-flash-launch-usd", "v4-flash-usd", "v41-usd-off-peak"))
+    cut = after.effective == "2026-04-26" and abs(before.cache_hit / after.cache_hit - 10) < 1e-9 \
+        and (before.cache_miss, before.output) == (after.cache_miss, after.output)
+    return cut and 1 < now.cache_hit / after.cache_hit < 1.1 and 1 < now.cache_miss / after.cache_miss < 1.1 \
+        and now.output / after.output > 2
+
+
+@conclusion("cached-token.half-in-yuan", "In yuan, from the standard list of V3 on, uncached input and output fell by half.")
+def _half_in_yuan() -> bool:
+    first, last = (load_facts().prices[name] for name in ("v3-cny", "v41-cny-off-peak"))
+    return (last.cache_miss, last.output) == (first.cache_miss / 2, first.output / 2)

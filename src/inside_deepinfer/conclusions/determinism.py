@@ -6,7 +6,7 @@ from inside_deepinfer import catalogue
 from inside_deepinfer.conclusions.registry import conclusion
 from inside_deepinfer.facts import load_facts
 from inside_deepinfer.numerics import machine_bits, what_breaks
-from inside_deepinfer.numerics.card_bits import FIXED, bits_table, time_ratio
+from inside_deepinfer.numerics.card_bits import FIXED, LIBRARY, bits_table, time_ratio
 from inside_deepinfer.numerics.products import fixed_order_product, split_sum
 
 
@@ -24,11 +24,13 @@ def _card_changes_few() -> bool:
     return fixed == [0, 0] and 0 < share < 0.01 and catalogue.value("first_batch_that_changes") > 64
 
 
-@conclusion("determinism.price-falls", "The price is highest for few rows, where a plain kernel leaves its tiles mostly empty, and "
-                                       "disappears at one batch in between, where the library changes its own kernel.")
+@conclusion("determinism.price-falls", "The price is highest for few rows: with the sum uncut, one expert's product has too few blocks to "
+                                       "fill the card. It disappears at one batch in between, where the library's own time jumps.")
 def _price_falls() -> bool:
-    ratio = time_ratio(load_facts().quantity("bits.run").value)
-    return ratio.iloc[0] > 2 and ratio.min() < 1 and ratio.index[0] < ratio.idxmin() < ratio.index[-1]
+    run = load_facts().quantity("bits.run").value
+    ratio, library = time_ratio(run), bits_table(run)["seconds"][LIBRARY]
+    low = ratio.index.get_loc(ratio.idxmin())
+    return ratio.idxmax() <= 64 and list(ratio.index[ratio < 1]) == [ratio.idxmin()] and library.iloc[low] > 2 * library.iloc[low - 1]
 
 
 @conclusion("determinism.same-ids", "With one order of summation and draws from seed and position, order and company of the rows change no "

@@ -4,7 +4,7 @@ from inside_deepinfer import catalogue
 from inside_deepinfer.cache.distributed import Reading, analyse_several
 from inside_deepinfer.cache.reuse import LAST_HALF, WHOLE, Definition, Question
 from inside_deepinfer.cache.workload_sensitivity import sensitivity
-from inside_deepinfer.cache.workloads import calibrated, calibrated_requests, hit_rate
+from inside_deepinfer.cache.workloads import calibrated, calibrated_requests, hit_rate, retention_balance
 from inside_deepinfer.conclusions.registry import conclusion
 from inside_deepinfer.facts import load_facts
 
@@ -16,10 +16,12 @@ def _lost(kind: str) -> float:
     return float(hit_rate(requests, long) - hit_rate(requests, short))
 
 
-def _pays() -> float:
-    """Hit rate that pays for the days between the two retentions."""
+def _gain_over_cost(kind: str) -> float:
+    """What the days between the two retentions gain, over the gain that would pay for what this kind of traffic writes itself."""
     short, long = (load_facts().number(f"storage.retention_{name}") for name in ("agent", "chat"))
-    return float(catalogue.value("hit_rate_gain_that_pays")) * (long - short)
+    block, reuse = int(catalogue.value("block_tokens")), float(catalogue.value("break_even_reuse_per_day"))
+    gain, pays = retention_balance(kind, short, long, block, reuse)
+    return gain / pays
 
 
 @conclusion("kv-store.many-hit-rates", "On the small trace of this book the largest and the smallest of five usual hit rates lie "
@@ -69,10 +71,10 @@ def _capacity_binds() -> bool:
     return catalogue.value("store_binding") == "capacity" and reads < capacity / 5 and writes < capacity / 10
 
 
-@conclusion("kv-store.parity-for-reading", "Without parity, silent servers would add more than a tenth to all prefill work; with the "
-                                           "reported code they add less than a thousandth.")
+@conclusion("kv-store.parity-for-reading", "Without parity, silent servers would multiply prefill work, because a prompt loses everything "
+                                           "behind its first unreadable block; with the reported code they add less than a tenth.")
 def _parity_for_reading() -> bool:
-    return catalogue.value("extra_prefill_without_parity") > 0.1 and catalogue.value("extra_prefill_with_parity") < 0.001
+    return catalogue.value("extra_prefill_without_parity") > 5 and catalogue.value("extra_prefill_with_parity") < 0.1
 
 
 @conclusion("kv-store.network-room", "Cache reads and the hand-over to decode together fill less than half of the planned network.")
@@ -80,11 +82,12 @@ def _network_room() -> bool:
     return catalogue.value("network_use") < 0.5
 
 
-@conclusion("kv-store.room-to-spare", "Even with all its traffic kept for seven days, one such cluster fills less than half of the "
-                                      "store.")
+@conclusion("kv-store.room-to-spare", "Even with all its traffic kept for seven days, one such cluster fills less than two thirds of the "
+                                      "store, even if parity is inside the stated capacity.")
 def _room_to_spare() -> bool:
     days = load_facts().number("storage.retention_chat")
-    return days == 7 and catalogue.value("store_over_retention", retention_days=days) > 2
+    filled = catalogue.value("mixed_share_of_store", retention_days=days, retention_chat_days=days)
+    return days == 7 and filled * catalogue.value("erasure_overhead") < 2 / 3
 
 
 @conclusion("kv-store.worth-weeks", "At the drive price of 2026 keeping a token is cheaper than computing it again for about four weeks, "
@@ -93,9 +96,10 @@ def _worth_weeks() -> bool:
     return 25 < catalogue.value("break_even_days") < 31
 
 
-@conclusion("kv-store.four-days-pay-for-chat", "Four more days pay for the generated chat; for the generated agents they fall just short.")
-def _pays_for_chat() -> bool:
-    return _lost("chat") > 2 * _pays() and 0.8 * _pays() < _lost("agents") < _pays()
+@conclusion("kv-store.four-days-break-even", "Counted against what each kind writes itself, four more days cost about what they gain: "
+                                             "agents just gain, chat falls just short.")
+def _four_days() -> bool:
+    return 1 < _gain_over_cost("agents") < 1.1 and 0.7 < _gain_over_cost("chat") < 1
 
 
 @conclusion("kv-store.sold-for-more", "Google's list price for storing a cached prompt is more than a hundred thousand times what we "

@@ -6,11 +6,9 @@ from inside_deepinfer.conclusions.registry import conclusion
 @conclusion("output-side.ids-keep-them-apart", "By token ids, nothing that the model only spelled ends a thought, stops an answer "
                                                "or calls a tool.")
 def _ids_keep_them_apart() -> bool:
-    from inside_deepinfer.tokens.output import OUTPUTS, by_ids
+    from inside_deepinfer.tokens.output import OUTPUTS, by_ids, meant
 
-    found = {name: by_ids(OUTPUTS[name]) for name in ("spelled-end", "quoted-call", "call-in-thought", "stop-after-spelled-end")}
-    return found["spelled-end"].content == "" and found["stop-after-spelled-end"].content == "one two" \
-        and not any(parsed.tool_calls for parsed in found.values())
+    return all(by_ids(output) == meant(output) for output in OUTPUTS.values())
 
 
 @conclusion("output-side.text-cannot-tell", "A real marker and a spelled one decode to the same characters, so no receiver of text "
@@ -23,11 +21,12 @@ def _text_cannot_tell() -> bool:
     return real != spelled and text_of(real) == text_of(spelled)
 
 
-@conclusion("output-side.half-differ", "Half of the outputs that we tried end differently as text than as ids.")
-def _half_differ() -> bool:
-    from inside_deepinfer import catalogue
+@conclusion("output-side.spelled-differ", "Every output in which a marker is spelled where a parser acts on it ends differently as text; "
+                                          "no other does.")
+def _spelled_differ() -> bool:
+    from inside_deepinfer.tokens.output import OUTPUTS, by_text, meant, spelled_where_it_counts
 
-    return 2 * catalogue.value("output_cases_that_differ") == catalogue.value("output_cases")
+    return all((by_text(output) != meant(output)) == spelled_where_it_counts(output) for output in OUTPUTS.values())
 
 
 @conclusion("output-side.quoted-call-runs", "A tool call that the model only quotes is run when its output is delivered as text, and "

@@ -28,20 +28,20 @@ def _wrong_ratio() -> bool:
     return float(catalogue.value("pool_use", input_output_ratio=4 * make_scenario().input_output_ratio)) < 2 / 3
 
 
-@conclusion("prefill-decode.gaps", "Together, the longest gap of a request is more than twice as long; the first token comes sooner, "
+@conclusion("prefill-decode.gaps", "Together, the longest gap of a request is more than four times as long; the first token comes sooner, "
                                    "since all cards share one prompt.")
 def _gaps() -> bool:
-    runs = pd.runs(make_scenario(), "published", 0.7, 200)
+    runs = pd.runs(make_scenario(), "published", 0.7, 2000)
     apart, together = runs["apart"], runs["together"]
-    return bool(np.quantile(together.worst_gap, 0.9) > 2 * np.quantile(apart.worst_gap, 0.9)
-                and np.median(together.ttft) < np.median(apart.ttft))
+    longer = np.quantile(together.worst_gap, (0.5, 0.9)) / np.quantile(apart.worst_gap, (0.5, 0.9))
+    return bool(longer.min() > 4 and np.median(together.ttft) < np.median(apart.ttft) and together.ttft.mean() < apart.ttft.mean())
 
 
-@conclusion("prefill-decode.cpu-hidden", "CPU work in the open makes every token later by its own length over the tokens of a step, and "
-                                         "the first token hardly at all.")
+@conclusion("prefill-decode.cpu-hidden", "CPU work in the open lengthens the time per token by about its own length over the tokens of a "
+                                         "step. Our simulation delays decode steps only, so the first token is the same.")
 def _cpu_hidden() -> bool:
-    runs = pd.runs(make_scenario(), "published", 0.5, 150)
+    runs = pd.runs(make_scenario(), "published", 0.5, 2000)
     hidden, seen = runs["apart"], runs["apart, CPU work not hidden"]
     later = np.median(seen.token_gap) - np.median(hidden.token_gap)
     expected = catalogue.value("pd.cpu_time") / make_scenario().tokens_per_step
-    return bool(0.8 < later / expected < 1.3 and abs(np.median(seen.ttft) / np.median(hidden.ttft) - 1) < 0.05)
+    return bool(0.8 < later / expected < 1.3)

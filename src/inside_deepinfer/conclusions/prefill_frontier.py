@@ -53,11 +53,11 @@ def _middle_chunk() -> bool:
     return CHUNKS[int(np.argmax(within))] == 8192
 
 
-@conclusion("prefill-frontier.bursts-cost", "Prompts that come in fours cost about an eighth of the usable load; if sixteen come together, "
-                                            "no simulated load keeps the 99th percentile.")
+@conclusion("prefill-frontier.bursts-cost", "Prompts that come in fours on average cost between a fifth and a quarter of the usable load; "
+                                            "if sixteen come together, no simulated load keeps the 99th percentile.")
 def _bursts_cost() -> bool:
     one, four, sixteen = (catalogue.value("load_at_p99_target", burst=burst) for burst in (1.0, 4.0, 16.0))
-    return 0.1 < 1 - four / one < 0.15 and sixteen == 0
+    return 0.18 < 1 - four / one < 0.28 and sixteen == 0
 
 
 @conclusion("prefill-frontier.replay-less", "That is less than the work it saves, because weights are read all the same.")

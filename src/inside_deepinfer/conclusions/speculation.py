@@ -78,8 +78,8 @@ def _inside() -> bool:
             and -0.025 < catalogue.value("scheduled_tokens_error") < -0.015)
 
 
-@conclusion("speculation.spread-decides", "If all guesses were nearly equally likely, the schedule could gain less than a hundredth; with "
-                                          "a spread of a third it would gain more than is reported.")
+@conclusion("speculation.spread-decides", "If acceptance hardly varied from guess to guess, the schedule could gain less than a "
+                                          "hundredth; with a spread of a third it would gain more than is reported.")
 def _spread_decides() -> bool:
     little, much = (catalogue.value("schedule_gain", acceptance_spread=spread) for spread in (0.10, 1 / 3))
     return little < 0.01 and much > load_facts().quantity("spec.gain").value[1]

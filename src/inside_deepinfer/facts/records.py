@@ -109,6 +109,7 @@ class Claim(Record):
     id: Id
     articles: list[Literal["000", "001", "004"]] = Field(min_length=1)
     kind: Literal["reported", "estimate", "experiment", "design"]
+    said_by: Literal["deepseek", "author", "us"] | None = None  # who says it, where the kind alone would name the wrong one
     statement: Text
     value: Number | list[Number] | None = None
     unit: str = ""
@@ -120,6 +121,11 @@ class Claim(Record):
     chapter: Id
     see: list[Id] = []
     note: str = ""
+
+    @property
+    def speaker(self) -> str:
+        """Who says it: what is reported or designed comes from DeepSeek, sums and experiments are an author's."""
+        return self.said_by or ("deepseek" if self.kind in ("reported", "design") else "author")
 
     @model_validator(mode="after")
     def _consistent(self) -> Claim:

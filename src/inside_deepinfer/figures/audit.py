@@ -9,15 +9,17 @@ import numpy as np
 import pandas as pd
 
 from inside_deepinfer.audit import Finding, audit
-from inside_deepinfer.facts import digits
+from inside_deepinfer.facts import CATALOGUE, digits
 from inside_deepinfer.figures.drawing import go
 from inside_deepinfer.figures.figure import finish, pattern
 from inside_deepinfer.figures.movable import movable
 from inside_deepinfer.figures.theme import VERDICT_MARK, colour
 
 ARTICLES = ("article-000", "article-001", "article-004")
-KINDS = (("reported", "reported by DeepSeek", "blue", ""), ("design", "design, as stated", "green", "."),
-         ("estimate", "an author's arithmetic", "orange", "/"), ("experiment", "an author's experiment", "purple", "x"))
+VOICES = (  # who says it, of which kinds of claim (None: whatever is left), label, colour, pattern
+    ("deepseek", "reported", "reported by DeepSeek", "blue", ""), ("deepseek", None, "design, as stated", "green", "."),
+    ("author", "estimate", "an author's arithmetic", "orange", "/"), ("author", "experiment", "an author's experiment", "purple", "x"),
+    ("author", None, "an author's statement", "yellow", "\\"), ("us", None, "our own sum", "red", "-"))
 TOLERANCES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
 SMALLEST = 1e-4  # closer than this is drawn here: the axis is logarithmic
 
@@ -26,20 +28,26 @@ def verdict_counts(findings: Sequence[Finding] | None = None) -> go.Figure:
     """Claims in each verdict, split by who says them."""
     findings = audit() if findings is None else findings
     names = list(VERDICT_MARK)
-    count = Counter((found.verdict, found.claim.kind) for found in findings)
-    bars = [go.Bar(y=names, x=[count[verdict, kind] for verdict in names], name=label, orientation="h",
+    count = Counter((found.verdict, _voice(found)) for found in findings)
+    bars = [go.Bar(y=names, x=[count[verdict, label] for verdict in names], name=label, orientation="h",
                    marker=pattern(role, shape), hovertemplate="%{y}, " + label + ": %{x}<extra></extra>")
-            for kind, label, role, shape in KINDS]
-    totals = [sum(count[verdict, kind] for kind, *_ in KINDS) for verdict in names]
+            for _, _, label, role, shape in VOICES]
+    totals = [sum(count[verdict, label] for _, _, label, *_ in VOICES) for verdict in names]
     sums = go.Scatter(y=names, x=totals, mode="text", text=[f" {total}" for total in totals], textposition="middle right",
                       showlegend=False, hoverinfo="skip", cliponaxis=False)
     figure = go.Figure([*bars, sums], dict(barmode="stack", bargap=0.35, legend=dict(traceorder="normal"),
                                            yaxis=dict(autorange="reversed"), xaxis=dict(range=[0, 1.12 * max(totals)])))
-    table = pd.DataFrame({"verdict": names} | {label: [count[verdict, kind] for verdict in names] for kind, label, *_ in KINDS}
+    table = pd.DataFrame({"verdict": names} | {label: [count[verdict, label] for verdict in names] for _, _, label, *_ in VOICES}
                          | {"claims": totals})
     parts = ", ".join(f"{total} {name}" for name, total in zip(names, totals, strict=True))
-    return finish(figure, name="audit-verdicts", alt=f"Of {len(findings)} claims: {parts}.", table=table, x="claims", height=340,
+    return finish(figure, name="audit-verdicts", alt=f"Of {len(findings)} claims: {parts}.", table=table, x="claims", height=400,
                   sources=ARTICLES)
+
+
+def _voice(found: Finding) -> str:
+    """Label of the part of the figure that a claim belongs to."""
+    claim = found.claim
+    return next(label for speaker, kind, label, *_ in VOICES if speaker == claim.speaker and kind in (claim.kind, None))
 
 
 def gaps(findings: Sequence[Finding] | None = None, start: float = 0.05) -> go.Figure:
@@ -53,12 +61,13 @@ def gaps(findings: Sequence[Finding] | None = None, start: float = 0.05) -> go.F
 def gap_table(findings: Sequence[Finding]) -> pd.DataFrame:
     """One row per claim whose number was computed and held against the printed one, nearest first.
 
-    Bounds ("at most") and identities are left out: a distance to them means nothing.
+    Bounds ("at most") and identities are left out: a distance to them means nothing. So is a check against another computed
+    number, since neither side of it is printed.
     """
     rows = []
     for found in findings:
         check = found.claim.check
-        if check is None or check.relation != "equals" or check.route == "by_construction":
+        if check is None or check.relation != "equals" or check.route == "by_construction" or check.against in CATALOGUE:
             continue
         pairs = [(item.computed, item.target) for item in found.comparisons if item.target]
         if pairs:
@@ -74,11 +83,12 @@ def _gap_step(table: pd.DataFrame, tolerance: float) -> go.Figure:
     text = [f"{row.claim}: printed {digits(row.printed)}, computed {digits(row.computed)}" for row in table.itertuples()]
     within = distance <= tolerance
     data = []
-    for label, chosen, verdict in (("within", within, "reproduced"), ("beyond", ~within, "conflict")):
-        symbol, role = VERDICT_MARK[verdict]
-        data.append(go.Scatter(
-            x=np.where(chosen, distance, np.nan), y=rank, mode="markers", name=label, text=text,
-            marker=dict(symbol=symbol, color=colour(role), size=8), hovertemplate="%{text}<extra></extra>"))
+    for verdict, (symbol, role) in VERDICT_MARK.items():  # the row's own verdict: the tolerance moves no verdict
+        chosen = (table["verdict"] == verdict).to_numpy()
+        if chosen.any():
+            data.append(go.Scatter(
+                x=np.where(chosen, distance, np.nan), y=rank, mode="markers", name=verdict, text=text,
+                marker=dict(symbol=symbol, color=colour(role), size=8), hovertemplate="%{text}<extra></extra>"))
     edge = dict(type="line", x0=tolerance, x1=tolerance, y0=0, y1=1, yref="paper",
                 line=dict(color=colour("ink"), width=1.5, dash="dot"))
     figure = go.Figure(data, dict(shapes=[edge], xaxis=dict(type="log", range=[np.log10(0.8 * SMALLEST), np.log10(12)], dtick=1,

@@ -23,7 +23,8 @@ GROUPS = (8, 16, 32)
 RESULTS = {"balance_before": ("initial layout", "x-thin", "muted"),
            "balance_other_task": ("balanced for another task", "triangle-up", "red"),
            "balance_held_out": ("later steps of the same task", "circle", "blue"),
-           "balance_in_sample": ("the steps it was fitted on", "circle-open", "green")}
+           "balance_in_sample": ("the steps it was fitted on", "circle-open", "green"),
+           "replay_chance": ("chance alone", "line-ns", "ink")}
 
 
 def heat_map(scenario: Scenario, preset: str = "published", fields: Mapping[str, str] | None = None) -> go.Figure:
@@ -87,7 +88,7 @@ def replay(scenario: Scenario, preset: str = "published", fields: Mapping[str, s
 
 
 def held_out(scenario: Scenario, preset: str = "published") -> go.Figure:
-    """The same placement looked at on the steps it was fitted on, on later steps, and on other tasks."""
+    """The same placement looked at on the steps it was fitted on, on later steps, and on other tasks, beside chance."""
     groups = np.array(GROUPS)
     found = catalogue.evaluate(list(RESULTS), scenario, preset, balance_gpus=groups)
     names = [f"{gpus} GPUs" for gpus in GROUPS]
@@ -97,9 +98,10 @@ def held_out(scenario: Scenario, preset: str = "published") -> go.Figure:
               for key, (label, symbol, role) in RESULTS.items()]
     figure = go.Figure(traces, dict(yaxis=dict(autorange="reversed"), xaxis=dict(rangemode="normal")))
     table = pd.DataFrame({"GPUs": groups} | {label: found[key].value for key, (label, *_) in RESULTS.items()})
-    own, other = found["balance_held_out"].value, found["balance_other_task"].value
+    own, other, chance_alone = (found[key].value for key in ("balance_held_out", "balance_other_task", "replay_chance"))
     alt = (f"On later steps of the same task the balanced layout reaches {own[0]:.2f} at 8 GPUs and {own[-1]:.2f} at 32; on other tasks "
-           f"it is {other[0]:.2f} and {other[-1]:.2f}, near the initial layout.")
+           f"it is {other[0]:.2f} and {other[-1]:.2f}, near the initial layout. Chance alone would leave {chance_alone[0]:.2f} and "
+           f"{chance_alone[-1]:.2f}.")
     return finish(figure, name="balance-held-out", alt=alt, table=table, x="slowest over mean", height=300, sources=SOURCES)
 
 

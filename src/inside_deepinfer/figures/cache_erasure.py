@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from inside_deepinfer import catalogue
-from inside_deepinfer.cache.erasure import extra_prefill_with_parity, extra_prefill_without_parity, unreadable_share
+from inside_deepinfer.cache.erasure import extra_prefill_with_parity, extra_prefill_without_parity, prefix_lost, unreadable_share
 from inside_deepinfer.facts import digits, percent
 from inside_deepinfer.figures.drawing import go
 from inside_deepinfer.figures.figure import finish, line, points
@@ -18,7 +18,7 @@ DOWN = np.logspace(-4, np.log10(0.2), 61)
 
 
 def loss_by_parity(scenario: Scenario, preset: str = "published") -> go.Figure:
-    """Chance per year that the store loses a stripe, against the number of parity shards."""
+    """Chance per year that the store loses some stripe, against the number of parity shards."""
     parity = np.arange(0, 6)
     chance = np.asarray(catalogue.value("store_loss_per_year", scenario, preset, ps=parity))
     found = catalogue.evaluate(["store_loss_per_year", "erasure_overhead"], scenario, preset)
@@ -29,9 +29,9 @@ def loss_by_parity(scenario: Scenario, preset: str = "published") -> go.Figure:
                        dict(xaxis=dict(dtick=1), yaxis=dict(type="log", dtick=3, exponentformat="power")))
     table = pd.DataFrame({"parity shards": parity, "chance of a loss per year": chance,
                           "raw bytes per stored byte": (scenario.data_shards + parity) / scenario.data_shards})
-    alt = (f"Chance per year that some group of drives loses more than its parity: {now:.1e} with {code}, at {digits(overhead)} "
-           f"raw bytes per stored byte; {chance[1]:.1e} with one parity shard, {chance[0]:.1e} with none. Failures are "
-           "independent here.")
+    alt = (f"Chance per year that some stripe loses more shards than its parity: {now:.1e} with {code}, at {digits(overhead)} raw bytes "
+           f"per stored byte; {chance[1]:.1e} with one parity shard, {chance[0]:.1e} with none. Stripes lie over all servers, and "
+           "failures are independent here.")
     return finish(figure, name="loss-by-parity", alt=alt, table=table, x="parity shards", y="chance of a loss per year",
                   sources=SOURCES)
 
@@ -39,9 +39,10 @@ def loss_by_parity(scenario: Scenario, preset: str = "published") -> go.Figure:
 def silent_servers(scenario: Scenario, preset: str = "published") -> go.Figure:
     """More prefill work when a share of the store's servers does not answer, without and with parity."""
     hit = scenario.hit_rate
-    without = np.asarray(extra_prefill_without_parity(DOWN, hit))
-    unreadable = np.asarray(unreadable_share(scenario.data_shards, scenario.parity_shards, DOWN))
-    parity = np.asarray(extra_prefill_with_parity(unreadable, hit))
+    blocks = float(catalogue.value("hit_blocks", scenario, preset))
+    without = np.asarray(extra_prefill_without_parity(prefix_lost(DOWN, blocks), hit))
+    unreadable = unreadable_share(scenario.data_shards, scenario.parity_shards, DOWN)
+    parity = np.asarray(extra_prefill_with_parity(prefix_lost(unreadable, blocks), hit))
     found = catalogue.evaluate(["extra_prefill_without_parity", "extra_prefill_with_parity", "read_amplification",
                                 "storage.server_down"], scenario, preset)
     plain, coded, read, down = (float(quantity.value) for quantity in found.values())
@@ -52,7 +53,8 @@ def silent_servers(scenario: Scenario, preset: str = "published") -> go.Figure:
         dict(xaxis=dict(type="log", tickformat=".2~%", dtick=1), yaxis=dict(type="log", dtick=2, exponentformat="power")))
     table = pd.DataFrame({"share of servers that do not answer": DOWN, "more prefill without parity": without,
                           "more prefill with parity": parity})
-    alt = (f"With {percent(down)} of the store's servers silent, blocks that are computed again cost {percent(plain)} more "
-           f"prefill without parity and {percent(coded, 2)} with {code}, which reads {digits(read)} bytes per byte wanted.")
+    alt = (f"With {percent(down)} of the store's servers silent, what is computed again costs {percent(plain, 0)} more prefill without "
+           f"parity and {percent(coded, 1)} with {code}, which reads {digits(read)} bytes per byte wanted. A hit ends at the first block "
+           "that cannot be read.")
     return finish(figure, name="silent-servers", alt=alt, table=table, x="share of store servers that do not answer",
                   y="more prefill work (ratio)", sources=SOURCES)

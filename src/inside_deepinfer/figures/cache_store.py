@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 
 from inside_deepinfer import catalogue
-from inside_deepinfer.cache.workloads import written_by_agents
 from inside_deepinfer.facts import digits
 from inside_deepinfer.figures.drawing import go
 from inside_deepinfer.figures.figure import finish, pattern
@@ -18,10 +17,8 @@ LABELS = ("stated capacity", "what is kept", "mean reads", "mean writes")
 
 
 def mixed_days(scenario: Scenario) -> float:
-    """Mean retention of a written token: agents' and chat's days, by what either writes in the generated traffic."""
-    agents, chat = float(scenario.retention_days), float(scenario.retention_chat_days)
-    share = written_by_agents(agents, chat, int(scenario.block_tokens))
-    return share * agents + (1 - share) * chat
+    """Days from writing to dropping a token of the generated traffic, agents and chat each kept for the scenario's retention."""
+    return float(catalogue.value("mixed_life_days", scenario))
 
 
 def servers(scenario: Scenario, preset: str = "published") -> go.Figure:

@@ -7,7 +7,7 @@ import pandas as pd
 
 from inside_deepinfer import catalogue
 from inside_deepinfer.cache.workload_sensitivity import sensitivity
-from inside_deepinfer.cache.workloads import calibrated, calibrated_curve, calibrated_requests, hit_rate
+from inside_deepinfer.cache.workloads import calibrated, calibrated_curve, calibrated_requests, hit_rate, retention_balance
 from inside_deepinfer.facts import digits, load_facts, percent
 from inside_deepinfer.figures.drawing import go
 from inside_deepinfer.figures.figure import finish, line, pattern, points
@@ -45,11 +45,10 @@ def retention_by_workload(scenario: Scenario, preset: str = "published") -> go.F
 
 
 def retention_gain(scenario: Scenario, preset: str = "published") -> go.Figure:
-    """Hit rate lost by the shorter of the two retentions, beside what is reported and what would pay for the difference."""
+    """Hit rate lost by the shorter of the two retentions, beside what is reported; a mark on each bar is the gain that would pay."""
     short, long = sorted((float(scenario.retention_days), float(scenario.retention_chat_days)))
-    found = [calibrated_curve(kind, int(scenario.block_tokens)) for kind in KINDS]
-    lost = np.array([curve.at(long) - curve.at(short) for curve in found])
-    pays = catalogue.value("hit_rate_gain_that_pays", scenario, preset) * (long - short)
+    reuse = float(catalogue.value("break_even_reuse_per_day", scenario, preset))
+    lost, pays = np.array([retention_balance(kind, short, long, int(scenario.block_tokens), reuse) for kind in KINDS]).T
     reported = np.array(load_facts().quantity("storage.retention_effect").value)
     rows = [*(f"{kind}, generated" for kind in KINDS), "chat, reported"]
     figure = go.Figure(
@@ -58,14 +57,17 @@ def retention_gain(scenario: Scenario, preset: str = "published") -> go.Figure:
                 marker=pattern("orange", ""), hovertemplate="%{y}: %{x:.2%} of input tokens<extra></extra>"),
          go.Scatter(x=reported, y=[rows[-1]] * 2, mode="markers+lines", name="reported for 3 instead of 7 days",
                     marker=dict(symbol="square", color=colour("blue"), size=11), line=dict(color=colour("blue"), width=3)),
-         line([pays] * len(rows), rows, f"pays for {digits(long - short)} more days on SSD", 2)],
+         go.Scatter(x=pays, y=rows[:-1], mode="markers", name=f"pays for {digits(long - short)} more days on SSD",
+                    marker=dict(symbol="line-ns", size=26, color=colour("ink"), line=dict(width=3, color=colour("ink"))),
+                    hovertemplate="%{y}: %{x:.2%} of input tokens would pay<extra></extra>")],
         dict(xaxis=dict(tickformat=".1%", rangemode="tozero")))
-    table = pd.DataFrame({"traffic": [*KINDS, "reported for chat, low", "reported for chat, high", "gain that pays"],
-                          f"hit rate between {digits(short)} and {digits(long)} days": [*lost, *reported, pays]})
-    agents, chat, low, high, level = (f"{100 * part:.2f}" for part in (*lost, *reported, pays))
+    table = pd.DataFrame({"traffic": [*KINDS, "reported for chat, low", "reported for chat, high"],
+                          f"hit rate between {digits(short)} and {digits(long)} days": [*lost, *reported],
+                          "gain that pays for the traffic's own writes": [*map(digits, pays), "", ""]})
+    agents, chat, low, high, level, level_chat = (f"{100 * part:.3g}" for part in (*lost, *reported, *pays))
     alt = (f"Keeping {digits(short)} instead of {digits(long)} days costs generated agents {agents} and generated chat {chat} "
-           f"points of hit rate; {low} to {high} points are reported for chat between 3 and 7 days. {level} points pay for the "
-           "difference.")
+           f"points of hit rate; {low} to {high} points are reported for chat between 3 and 7 days. Counted against what each kind "
+           f"writes, {level} points would pay for agents and {level_chat} for chat.")
     return finish(figure, name="retention-gain", alt=alt, table=table, x="hit rate lost (share of input tokens)", height=280,
                   sources=SOURCES)
 

@@ -46,8 +46,8 @@ def operating_curve(scenario: Scenario, preset: str = "published") -> go.Figure:
     traces += [
         go.Scatter(x=curve.user_speed, y=curve.per_decode_gpu, name="model", mode="lines", hovertext=_budgets(scenario, curve),
                    hovertemplate="%{hovertext}<extra></extra>", line=dict(color=colour("blue"), width=2.5)),
-        points([speeds[0]], [there[0]], "benchmark (fitted)", "reported"),
-        _open_square(speeds[1], there[1], "live service"), _end(curve)]
+        points([speeds[0]], [there[0]], "benchmark at the supposed 60 (fitted)", "reported"),
+        _open_square(speeds[1], there[1], "as reported"), _end(curve)]
     here = None
     if scenario.batch <= curve.batch.max():
         place = int(np.searchsorted(curve.batch, scenario.batch))
@@ -65,8 +65,8 @@ def operating_curve(scenario: Scenario, preset: str = "published") -> go.Figure:
     few = max(scenario.batch // 4, 1)
     ends = [digits(float(np.interp(few, curve.batch, side)), 3) for side in (lows, highs)] if np.isfinite(lows).all() else []
     width = f" Other plausible inputs through the same point give {ends[0]} to {ends[1]} at {few}." if ends else ""
-    alt = (f"{place}; published are {digits(there[0])} at {digits(speeds[0], 3)}. No user gets more than "
-           f"{digits(curve.user_speed.max(), 3)} and no more than {curve.batch.max():,.0f} sequences are served.{width}"
+    alt = (f"{place}; published are {digits(there[0])} at {digits(speeds[0], 3)}. The model gives no user more "
+           f"than {digits(curve.user_speed.max(), 3)}, and no more than {curve.batch.max():,.0f} sequences are served.{width}"
            f"{' ' + curve.notice + '.' if curve.notice else ''}{said}")
     return finish(figure, name="decode-frontier", alt=alt, table=table, x=SPEED, y=PER_DECODE, height=460,
                   sources=(*SOURCES, "dynamo-recipe"))

@@ -26,7 +26,8 @@ def sums_in_pieces(values: np.ndarray, pieces: Sequence[int], sums: Sequence[flo
                                    marker=dict(size=10, color=colour("blue"))),
                         line([min(pieces), max(pieces)], [0, 0], "double precision", order=1, showlegend=False)],
                        dict(xaxis=dict(type="log", tickvals=list(pieces), ticktext=[str(one) for one in pieces])))
-    table = pd.DataFrame({"pieces": list(pieces), "sum (float32)": np.array(sums, dtype=float), "minus double precision": miss})
+    # nine digits tell any two float32 apart; the usual six would print the same number in every row
+    table = pd.DataFrame({"pieces": list(pieces), "sum (float32)": [f"{float(one):.9g}" for one in sums], "minus double precision": miss})
     alt = (f"The same {len(values):,} numbers, summed in {pieces[0]} to {pieces[-1]} pieces, give {len(set(sums))} different float32 "
            f"sums; the largest lies {np.abs(miss).max():.1g} from the sum in double precision.")
     return finish(figure, name="determinism-sums", alt=alt, table=table, x="pieces that are summed first",

@@ -47,10 +47,10 @@ def three_routes(scenario: Scenario, preset: str = "published") -> go.Figure:
 def reconcile(scenario: Scenario, preset: str = "published") -> go.Figure:
     """GPUs that serve the day against utilisation, with the counts from storage and from revenue as levels."""
     wanted = ["cluster_gpus_from_throughput", "cluster_gpus_from_storage", "cluster_gpus_from_revenue",
-              "reconciling_utilisation", "utilisation_from_revenue", "revenue_at_reconciling_utilisation"]
+              "reconciling_utilisation", "revenue_at_reconciling_utilisation"]
     found = {name: quantity.value for name, quantity in catalogue.evaluate(wanted, scenario, preset).items()}
     full, stored, earned = (found[name] for name in wanted[:3])
-    meet_store, meet_revenue = found["reconciling_utilisation"], found["utilisation_from_revenue"]
+    meet_store, meet_revenue = found["reconciling_utilisation"], full / earned  # where the curve has the height of each level
     share = np.linspace(min(0.1, 0.8 * meet_store), max(1.1, 1.05 * meet_revenue), 120)
     needed = gpus_at_utilisation(full, share)
     ends = share[[0, -1]]
@@ -66,7 +66,8 @@ def reconcile(scenario: Scenario, preset: str = "published") -> go.Figure:
                           "GPUs from storage": stored, "GPUs from revenue": earned})
     slow = digits(found["revenue_at_reconciling_utilisation"])
     alt = (f"GPUs needed for the day's tokens against the share of benchmark speed at which they run. The curve meets the "
-           f"{digits(stored)} GPUs of the storage route at {percent(meet_store, 0)}, where a GPU earns {slow} USD an hour. "
+           f"{digits(stored)} GPUs of the storage route at {percent(meet_store, 0)}; spread over them the day brings {slow} USD per "
+           f"GPU-hour. "
            f"It meets the {digits(earned)} GPUs of the revenue route near {percent(meet_revenue, 0)}.")
     return finish(figure, name="fleet-reconcile", alt=alt, table=table, x="share of benchmark speed",
                   y="GPUs of the cluster", sources=SOURCES)

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from inside_deepinfer import catalogue
-from inside_deepinfer.facts import digits, load_facts, percent
+from inside_deepinfer.facts import NotPossible, digits, load_facts, percent
 from inside_deepinfer.figures.drawing import go
 from inside_deepinfer.figures.figure import finish, line, points
 from inside_deepinfer.figures.movable import movable
@@ -23,7 +23,9 @@ VENDOR_RATES = (0.0, 0.25, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.92, 0.94, 0.96, 0.98
 
 def price_ratio(scenario: Scenario, preset: str = "published") -> go.Figure:
     """Effective input price and its two parts against hit rate, while the reader moves the price of a miss over a hit."""
-    start = int(np.argmin(np.abs(np.array(RATIOS) - scenario.price_miss / scenario.price_hit)))
+    if not scenario.price_hit > 0:
+        raise NotPossible("where a cached token is free, no miss costs so many times as much")
+    start = int(np.argmin(np.abs(np.array(RATIOS) - catalogue.value("miss_over_hit", scenario, preset))))
     return movable([_parts(scenario, preset, ratio) for ratio in RATIOS], [f"{ratio:g}" for ratio in RATIOS],
                    "price of a miss over a hit", start)
 

@@ -55,44 +55,52 @@ def use_by_hit_rate(scenario: Scenario, preset: str = "published") -> go.Figure:
     for hit in SLIDER_HITS:
         use = {ratio: catalogue.value("pool_use", scenario, preset, hit_rate=hit, input_output_ratio=RATIOS, pd_ratio=ratio)
                for ratio in (0.5, 1.0, 2.0)}
-        asked = catalogue.value("balanced_pd_ratio", scenario, preset, hit_rate=hit, input_output_ratio=RATIOS)
-        right = float(np.interp(1.0, asked, RATIOS))
+        # the balanced ratio is proportional to input over output, so one value says where it is 1
+        right = float(RATIOS[0] / catalogue.value("balanced_pd_ratio", scenario, preset, hit_rate=hit, input_output_ratio=RATIOS[0]))
+        wrong = float(catalogue.value("pool_use", scenario, preset, hit_rate=hit, input_output_ratio=4 * right, pd_ratio=1.0))
         figure = go.Figure([line(RATIOS, 100 * curve, f"{digits(ratio)}:1", order=order)
                             for order, (ratio, curve) in zip((1, 0, 2), use.items(), strict=True)],
                            dict(xaxis=dict(type="log", tickvals=[10, 30, 100, 300, 1000]), yaxis=dict(range=[0, 104])))
         table = pd.DataFrame({"input over output": RATIOS} | {f"{digits(ratio)}:1 (%)": 100 * curve for ratio, curve in use.items()})
         alt = (f"At {percent(hit, 0)} hits 1:1 keeps all cards busy at about {digits(right, 2)} input tokens per output token, and "
-               f"{np.interp(4 * right, RATIOS, use[1.0]):.0%} of them at four times as many.")
+               f"{wrong:.0%} of them at four times as many.")
         steps.append(finish(figure, name="queues-use", alt=alt, table=table, x="input tokens per output token", y="cards kept busy (%)",
                             sources=SOURCES))
     return movable(steps, [f"{100 * hit:.0f}" for hit in SLIDER_HITS], "cache hit rate", start=SLIDER_HITS.index(0.96), suffix=" %")
 
 
 def times(runs: Mapping[float, Mapping[str, Outcome]], start: float) -> go.Figure:
-    """Share of requests against time to first token (above) and against their longest gap (below), with a slider over the load."""
+    """Share of requests against time to first token (above) and against their longest gap (below), with a slider over the load.
+
+    A way that is missing at a load was overloaded there; its lines are empty and the text says so.
+    """
     share = np.linspace(0.01, 0.99, 50)
     widest = [max(float(np.quantile(getattr(one, name), 0.99)) for run in runs.values() for one in run.values()) * MS
               for name in ("ttft", "worst_gap")]
-    steps = []
+    steps, ways = [], list(dict.fromkeys(name for run in runs.values() for name in run))
     for load, run in runs.items():
         traces, rows = [], []
-        for order, (name, seen) in enumerate(run.items()):
-            first, gap = (MS * np.quantile(part, share) for part in (seen.ttft, seen.worst_gap))
+        for order, name in enumerate(ways):
+            seen = run.get(name)
+            first, gap = (MS * np.quantile(part, share) for part in (seen.ttft, seen.worst_gap)) if seen else ([], [])
             look = dict(line=dict(color=colour(SERIES[order]), width=2.5, dash=DASHES[order]), mode="lines", name=name)
             traces.append(go.Scatter(x=first, y=100 * share, legendgroup=name, **look))
             traces.append(go.Scatter(x=gap, y=100 * share, xaxis="x2", yaxis="y2", legendgroup=name, showlegend=False, **look))
+            if seen is None:
+                continue
             rows.append((name, *(MS * np.quantile(seen.ttft, (0.5, 0.99))), MS * np.median(seen.token_gap),
                          *(MS * np.quantile(seen.worst_gap, (0.5, 0.99)))))
         figure = go.Figure(traces, dict(
             yaxis=dict(domain=[0.58, 1], range=[0, 100]), xaxis=dict(anchor="y", range=[0, 1.05 * widest[0]]),
             yaxis2=dict(domain=[0, 0.42], range=[0, 100], anchor="x2", title=dict(text="requests (%)")),
-            xaxis2=dict(anchor="y2", range=[0, 1.05 * widest[1]], title=dict(text="longest gap between two steps (ms)"))))
+            xaxis2=dict(anchor="y2", range=[0, 1.05 * widest[1]], title=dict(text="longest gap between two tokens (ms)"))))
         columns = ["way", "TTFT, median (ms)", "TTFT, 99 % (ms)", "time per token, median (ms)", "longest gap, median (ms)",
                    "longest gap, 99 % (ms)"]
         table = pd.DataFrame(rows, columns=columns).set_index("way")
         gaps = table["longest gap, 99 % (ms)"]
         alt = (f"At {percent(load, 0)} load 99 % of the requests see no gap above {digits(gaps['apart'], 2)} ms where prefill and decode "
                f"are apart and none above {digits(gaps['together'], 2)} ms where they share cards.")
+        alt += "".join(f" The way “{name}” is left out: it would be overloaded." for name in ways if name not in run)
         steps.append(finish(figure, name="queues-times", alt=alt, table=table.reset_index(), x="time to first token (ms)",
                             y="requests (%)", height=520, sources=SOURCES))
     return movable(steps, [f"{100 * load:.0f}" for load in runs], "load of the busier pool", start=list(runs).index(start), suffix=" %")

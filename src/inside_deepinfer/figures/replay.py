@@ -103,18 +103,22 @@ def saving(scenario: Scenario, preset: str = "published") -> go.Figure:
     new = np.unique(np.round(np.geomspace(140, 131_072, 50)))
     length = max(float(scenario.input_tokens), 256.0)
     warm = new[new < length]
-    cold = catalogue.evaluate(["prefill_flops_ratio_replay", "prefill_ratio_exact"], scenario, preset, input_tokens=new, hit_rate=0.0)
-    hot = catalogue.evaluate(["prefill_flops_ratio_replay", "prefill_ratio_exact"], scenario, preset, hit_rate=1 - warm / length)
-    here = catalogue.evaluate(["prefill_flops_ratio_replay", "computed_prompt_tokens", "prefill_ratio_exact"], scenario, preset)
-    ratio, tokens, exact = (float(quantity.value) for quantity in here.values())
+    names = ["prefill_flops_ratio_replay", "prefill_ratio_exact_least", "prefill_ratio_exact"]
+    cold = catalogue.value(names[0], scenario, preset, input_tokens=new, hit_rate=0.0)
+    hot = [quantity.value for quantity in catalogue.evaluate(names, scenario, preset, hit_rate=1 - warm / length).values()]
+    here = catalogue.evaluate([*names, "computed_prompt_tokens"], scenario, preset)
+    ratio, least, exact, tokens = (float(quantity.value) for quantity in here.values())
+    labels = [f"bounded, end of {digits(length)} tokens", "exact decoder half, rows dropped on the way", "exact decoder half, all its rows"]
     figure = go.Figure(
-        [line(new, cold["prefill_flops_ratio_replay"].value, "bounded, prompt from nothing", order=0),
-         line(warm, hot["prefill_flops_ratio_replay"].value, f"bounded, end of {digits(length)} tokens", order=1),
-         line(warm, hot["prefill_ratio_exact"].value, "exact decoder half, same", order=2),
+        [line(new, cold, "bounded, prompt from nothing", order=0),
+         *(line(warm, values, label, order=order) for order, (label, values) in enumerate(zip(labels, hot, strict=True), 1)),
          points([tokens], [ratio], "this scenario", kind="choice")],
         dict(xaxis=dict(type="log", tickvals=[140, 1000, 10_000, 100_000]), yaxis=dict(range=[0.4, 1.05])))
-    table = pd.DataFrame({"new tokens": new, "bounded, from nothing": cold["prefill_flops_ratio_replay"].value})
+    # one length has fewer points than the other, so the lines stand below each other
+    table = pd.concat([pd.DataFrame({"line": label, "new tokens": at, "work over that of all layers": values}) for label, at, values in (
+        ("bounded, prompt from nothing", new, cold), *zip(labels, [warm] * len(hot), hot, strict=True))])
     alt = (f"For {digits(tokens)} new tokens of {digits(length)} bounded replay needs {ratio:.3f} of the work of all layers, an exact "
-           f"decoder half {exact:.3f}; with few new tokens nothing is saved.")
+           f"decoder half {least:.3f} if its layers drop what is not read again, and {exact:.3f} if not; with few new tokens bounded "
+           "replay saves nothing.")
     return finish(figure, name="replay-saving", alt=alt, table=table, x="newly computed tokens", y="work over that of all layers",
                   sources=SOURCES)

@@ -75,21 +75,24 @@ def invariant_time_ratio_low(run: str) -> float:
 @derived(label="highest price of the fixed order", unit="ratio", words=True, uses=_RUN,
          formula="largest quotient of times over all measured batches, fixed order over library")
 def invariant_time_ratio_high(run: str) -> float:
-    """Where few rows leave the plain kernel's tiles mostly empty."""
+    """For few rows: one expert's product, with its sum uncut, has too few blocks to fill the card."""
     return float(time_ratio(run).max())
 
 
 @derived(label="price of the fixed order at the rows of a decode step", unit="ratio", words=True, uses=_RUN,
-         formula="quotient of times at rows_per_step, between the measured batches")
+         formula="larger quotient of times of the two measured batches next to rows_per_step, fixed order over library")
 def invariant_time_ratio(run: str, rows_per_step: Any) -> Any:
-    """Interpolated in the logarithm of the batch; the ends of the measured range stand for what lies outside."""
-    ratio = time_ratio(run)
-    found = np.interp(np.log(require_positive("rows_per_step", rows_per_step)), np.log(ratio.index.to_numpy(float)), ratio.to_numpy())
+    """Not interpolated, since the quotient jumps from batch to batch; the ends of the range stand for what lies outside."""
+    ratio, rows = time_ratio(run), require_positive("rows_per_step", rows_per_step)
+    batches, last = ratio.index.to_numpy(float), len(ratio) - 1
+    below = np.clip(np.searchsorted(batches, rows, side="right") - 1, 0, last)
+    above = np.clip(np.searchsorted(batches, rows, side="left"), 0, last)
+    found = np.maximum(ratio.to_numpy()[below], ratio.to_numpy()[above])
     return float(found) if np.ndim(found) == 0 else found
 
 
 @derived(label="longer step if every product kept its order at this price", unit="ratio",
          formula="(invariant_time_ratio - 1) * time_gemm / counted_step_time")
 def invariance_cost(invariant_time_ratio: Any, time_gemm: Any, counted_step_time: Any) -> Any:
-    """An upper bound: nothing of the longer products is hidden, and the price is that of a plain kernel."""
+    """Products only, with a plain kernel and nothing hidden; attention and the exchange would add to it."""
     return (invariant_time_ratio - 1) * time_gemm / require_positive("counted_step_time", counted_step_time)

@@ -64,20 +64,47 @@ def run(stack: Stack, tokens: np.ndarray, mode: Mode = "exact", keep: int | None
         raise InputError("window", stack.window, f"at most the length of the sequence, {count}")
     kept = count if keep is None else keep
     require(1 <= kept <= count, "keep", keep, f"1 to {count}")
-    hidden, positions = tokens.astype(np.float64), np.arange(count)
-    for layer in range(stack.first_decoder):
-        hidden = hidden + _window(stack, layer, hidden, positions, positions, hidden, 0)
-    keys = np.einsum("td,de->te", _norm(hidden), stack.global_key)
-    values = np.einsum("td,de->te", _norm(hidden), stack.global_value)
+    hidden, keys, values = _encoder(stack, tokens)
+    positions = np.arange(count)
     start = count - kept if mode != "exact" else 0
     if mode == "compact":
         hidden, positions = hidden[start:], positions[start:]
     for layer in range(stack.first_decoder, stack.layers):
         near = _window(stack, layer, hidden, positions, positions, hidden, start)
-        far = _attend(np.einsum("td,de->te", _norm(hidden), stack.query[layer]), keys, values,
-                      np.arange(count)[None, :] <= positions[:, None])
-        hidden = hidden + near + far
+        hidden = hidden + near + _global(stack, layer, hidden, positions, keys, values)
     return hidden
+
+
+def staircase(stack: Stack, tokens: np.ndarray) -> tuple[np.ndarray, list[int]]:
+    """The last position, exact, where each decoder layer computes only the rows that a later layer reads.
+
+    Returns:
+        hidden state of the last position after the last layer; rows that each decoder layer computed.
+    """
+    count = len(tokens)
+    hidden, keys, values = _encoder(stack, tokens)
+    positions, computed = np.arange(count), []
+    for layer in range(stack.first_decoder, stack.layers):
+        rows = min((stack.layers - 1 - layer) * (stack.window - 1) + 1, count)
+        above, at = hidden[-rows:], positions[-rows:]
+        near = _window(stack, layer, above, at, positions, hidden, 0)
+        hidden, positions = above + near + _global(stack, layer, above, at, keys, values), at
+        computed.append(rows)
+    return hidden[-1], computed
+
+
+def _encoder(stack: Stack, tokens: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Hidden states after the encoder half, and the keys and values that all decoder layers read."""
+    hidden, positions = tokens.astype(np.float64), np.arange(len(tokens))
+    for layer in range(stack.first_decoder):
+        hidden = hidden + _window(stack, layer, hidden, positions, positions, hidden, 0)
+    return (hidden, np.einsum("td,de->te", _norm(hidden), stack.global_key),
+            np.einsum("td,de->te", _norm(hidden), stack.global_value))
+
+
+def _global(stack: Stack, layer: int, rows: np.ndarray, at: np.ndarray, keys: np.ndarray, values: np.ndarray) -> np.ndarray:
+    queries = np.einsum("td,de->te", _norm(rows), stack.query[layer])
+    return _attend(queries, keys, values, np.arange(len(keys))[None, :] <= at[:, None])
 
 
 def largest_error(stack: Stack, tokens: np.ndarray, keep: int) -> float:

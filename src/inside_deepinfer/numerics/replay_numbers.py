@@ -25,10 +25,35 @@ def exact_decoder_tokens(model: str) -> int:
 @derived(label="prefill work with an exact decoder half over without replay", unit="ratio", words=True,
          formula="FLOPs with exact_decoder_tokens kept over FLOPs of all layers for every new token")
 def prefill_ratio_exact(model: str, input_tokens: Any, computed_prompt_tokens: Any, exact_decoder_tokens: Any) -> Any:
-    """What bounded replay would save if it had to keep every token that can reach the last one."""
+    """Every token that can reach the last one passes the whole decoder half; ``prefill_ratio_exact_least`` drops rows on the way."""
     shape = load_shape(model)
     end, new = np.rint(input_tokens), np.maximum(np.rint(computed_prompt_tokens), 1)
     return prefill_flops(shape, end - new, end, exact_decoder_tokens) / prefill_flops(shape, end - new, end)
+
+
+@derived(label="rows that a layer of an exact decoder half must compute, on average", unit="token", words=True,
+         formula="(decoder layers - 1) * (window - 1) / 2 + 1")
+def exact_rows_mean(model: str) -> float:
+    """The last layer computes one row, each layer before it ``window - 1`` more; of a prompt that is at least that long."""
+    return float(np.mean(_staircase(model)))
+
+
+def _staircase(model: str) -> np.ndarray:
+    """Rows that each decoder layer must compute so that the last token is exact, first layer first."""
+    reach = exact_decoder_tokens(model)
+    shape = load_shape(model)
+    return np.arange(reach - shape.attention.window + 1, 0, 1 - shape.attention.window) if shape.attention.window > 1 else np.ones(reach)
+
+
+@derived(label="prefill work with an exact decoder half whose layers drop rows over without replay", unit="ratio", words=True,
+         formula="mean over the decoder layers of FLOPs with the rows kept that the layer must compute, over FLOPs of all layers")
+def prefill_ratio_exact_least(model: str, input_tokens: Any, computed_prompt_tokens: Any) -> Any:
+    """The least exact work: no layer computes a row that no later one reads. Window keys of the rows before them are not counted."""
+    shape = load_shape(model)
+    end, new = np.rint(input_tokens), np.maximum(np.rint(computed_prompt_tokens), 1)
+    last, rows = np.asarray(end)[..., None], np.asarray(new)[..., None]
+    kept = prefill_flops(shape, last - rows, last, _staircase(model)).mean(axis=-1)
+    return (kept / prefill_flops(shape, end - new, end))[()]
 
 
 @derived(label="kept tokens beyond the released ring", unit="token", formula="keep - released_ring", uses={"keep": "engine.replay_keep"})

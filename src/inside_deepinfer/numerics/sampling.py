@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from inside_deepinfer.facts import require, require_positive
+from inside_deepinfer.facts import require
 
-FIXED_POINT_BITS = 31  # fits a uint32 with one bit to spare for the sum
+FIXED_POINT_BITS = 31  # a row that sums to 1 has a sum below 2**31, which fits a uint32 with one bit to spare
+ROW_SUM_ERROR = 1e-4  # how far a row of float32 probabilities may sum from 1
 STREAMS = 3  # per position: sample, resample of the residual, accept draw
 SAMPLE, RESAMPLE, ACCEPT = range(STREAMS)
 
@@ -40,15 +41,16 @@ def draw(seed: np.ndarray, position: np.ndarray, stream: int = SAMPLE) -> np.nda
 def fixed_point(probabilities: np.ndarray) -> np.ndarray:
     """Probabilities as 31-bit integers, rounded down; order of summation no longer matters.
 
+    What is less likely than 2**-31 becomes 0 and is never drawn.
+
     Args:
-        probabilities: any shape, last axis the vocabulary; not negative, not NaN, each row with a positive sum.
+        probabilities: any shape, last axis the vocabulary; not negative, not NaN, each row with the sum 1.
     """
     p = np.asarray(probabilities, dtype=np.float64)
     require(np.isfinite(p) & (p >= 0), "probabilities", probabilities, "finite numbers of at least 0")
-    top = p.max(axis=-1, keepdims=True)
-    require_positive("largest probability of a row", top)
-    # the scale leaves room for the sum: largest weight times vocabulary stays below 2**62
-    return np.floor(p / top * (2**FIXED_POINT_BITS - 1)).astype(np.int64)
+    # the sum is checked and not divided by: it is a float, and would bring its order into the integers
+    require(np.abs(p.sum(axis=-1) - 1) < ROW_SUM_ERROR, "sum of a row of probabilities", p.sum(axis=-1), "1")
+    return np.floor(p * (2**FIXED_POINT_BITS - 1)).astype(np.int64)
 
 
 def sample(probabilities: np.ndarray, seed: np.ndarray, position: np.ndarray, stream: int = SAMPLE) -> np.ndarray:
@@ -61,10 +63,9 @@ def sample(probabilities: np.ndarray, seed: np.ndarray, position: np.ndarray, st
     weights = fixed_point(probabilities)
     cumulative = np.cumsum(weights, axis=-1)
     total = cumulative[..., -1]
-    # multiply-shift instead of modulo: 31-bit draw times a total below 2**62 needs exact integers
-    point = np.array([(int(r) * int(t)) >> FIXED_POINT_BITS
-                      for r, t in zip(np.ravel(draw(seed, position, stream)), np.ravel(total), strict=True)], dtype=np.int64)
-    return (cumulative <= point.reshape(total.shape)[..., None]).sum(axis=-1)
+    # multiply-shift instead of modulo: a 31-bit draw times a total of about 2**31 stays exact in 64 bits
+    point = (draw(seed, position, stream) * total) >> FIXED_POINT_BITS
+    return (cumulative <= point[..., None]).sum(axis=-1)
 
 
 def stateful_sample(probabilities: np.ndarray, generator: np.random.Generator) -> np.ndarray:

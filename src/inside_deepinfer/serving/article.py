@@ -41,10 +41,10 @@ def sequences_from_benchmark(benchmark: Any, user_speed: Any) -> Any:
     return benchmark / require_positive("user_speed", user_speed)
 
 
-@derived(label="sequences per GPU from the online throughput", unit="sequence/GPU", formula="decode_throughput / user_speed",
+@derived(label="sequences per GPU from the throughput given with the speed", unit="sequence/GPU", formula="decode_throughput / user_speed",
          uses={"user_speed": "decode.user_speed"})
 def sequences_from_throughput(decode_throughput: Any, user_speed: Any) -> Any:
-    """The same from the throughput that article 000 gives for the live service."""
+    """The same from the throughput that article 000 gives beside the speed per user."""
     return require_positive("decode_throughput", decode_throughput) / require_positive("user_speed", user_speed)
 
 
@@ -55,9 +55,9 @@ def user_speed_from_benchmark(benchmark: Any, batch: Any) -> Any:
     return benchmark / require_positive("batch", batch)
 
 
-@derived(label="speed per user from the online throughput", unit="token/(s*user)", formula="decode_throughput / batch")
+@derived(label="speed per user from the throughput given with the sequences", unit="token/(s*user)", formula="decode_throughput / batch")
 def user_speed_from_throughput(decode_throughput: Any, batch: Any) -> Any:
-    """The same from the live service."""
+    """The same from the throughput that is given beside the sequences."""
     return require_positive("decode_throughput", decode_throughput) / require_positive("batch", batch)
 
 

@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from inside_deepinfer.facts import InputError, derived, require, require_not_negative, require_positive
+from inside_deepinfer.facts import derived, require, require_not_negative, require_positive
 from inside_deepinfer.facts.units import SECONDS_PER_DAY, SECONDS_PER_HOUR
 
+RESTARTS = 2  # per failure: one without the card, and by our assumption one when its replacement comes
 MOST_MISSING = 6  # states beyond this many missing cards hold less than 1e-9 of the time at any rate we allow
 
 
@@ -50,15 +51,12 @@ def instance_chain(cards: int, failure_rate: float, restart_time: float, replace
         failure_rate: failures per card and second; 0 is allowed and gives an instance that never stops.
         restart_time: mean time from failure to serving again, seconds.
         replace_time: mean time until a dead card is replaced, seconds.
-        resize: restart with the live cards; otherwise wait until the card has been replaced.
+        resize: restart with the live cards; otherwise, and always with a single card, wait until the card has been replaced.
 
     Source: the rules of claim failure.blast_radius; the chain itself is ours.
     """
-    if cards != int(cards) or cards < 1:
-        raise InputError("cards", cards, "a whole number of at least 1")
-    require_not_negative("failure_rate", failure_rate)
-    require_positive("restart_time", restart_time)
-    require_positive("replace_time", replace_time)
+    _check(cards, failure_rate, restart_time, replace_time)
+    resize = resize and cards > 1  # a single card has none to restart with
     most = min(MOST_MISSING, cards - 1) if resize else min(MOST_MISSING, cards)
     sizes = most + 1
     rates = np.zeros((2 * sizes, 2 * sizes))  # index: missing for up, sizes + missing for restarting
@@ -78,6 +76,19 @@ def instance_chain(cards: int, failure_rate: float, restart_time: float, replace
     return InstanceChain(int(cards), stationary[:sizes], stationary[sizes:])
 
 
+def _check(cards: Any, failure_rate: Any, restart_time: Any, replace_time: Any) -> None:
+    """What chain and simulation ask of their inputs."""
+    require(np.asarray(require_positive("cards", cards)) % 1 == 0, "cards", cards, "a whole number of at least 1")
+    require_not_negative("failure_rate", failure_rate)
+    require_positive("restart_time", restart_time)
+    require_positive("replace_time", replace_time)
+
+
+def _check_instances(needed: Any, spares: Any) -> None:
+    require(np.asarray(require_positive("needed", needed)) % 1 == 0, "needed", needed, "a whole number of at least 1")
+    require(np.asarray(require_not_negative("spares", spares)) % 1 == 0, "spares", spares, "whole numbers of at least 0")
+
+
 def _stationary(rates: np.ndarray) -> np.ndarray:
     """Stationary distribution of a chain with one closed class, from its off-diagonal rates."""
     generator = rates - np.diag(rates.sum(axis=1))
@@ -90,22 +101,20 @@ def _stationary(rates: np.ndarray) -> np.ndarray:
 def service_availability(chain: InstanceChain, needed: int, spares: Any) -> np.ndarray:
     """Probability that at least ``needed`` of ``needed + spares`` instances serve; ``spares`` may be an array, 0 allowed."""
     from scipy import stats  # late: scipy takes half a second to import
-    require(needed >= 1, "needed", needed, "a whole number of at least 1")
-    spare = np.asarray(spares)
-    require((spare >= 0) & (spare == spare.astype(int)), "spares", spares, "whole numbers of at least 0")
-    return stats.binom.sf(needed - 1, needed + spare, chain.availability)
+    _check_instances(needed, spares)
+    return stats.binom.sf(needed - 1, needed + np.asarray(spares), chain.availability)
 
 
 def served_share(chain: InstanceChain, needed: int, spares: int) -> float:
     """Mean share of the needed capacity that is served, counting shrunken instances at their size."""
-    require(needed >= 1 and spares >= 0, "needed, spares", (needed, spares), "at least 1 and at least 0")
+    _check_instances(needed, spares)
     one = np.zeros(chain.cards + 1)
     one[chain.cards - np.arange(len(chain.up))] += chain.up
     one[0] += chain.restarting.sum()
     total = np.array([1.0])
-    for _ in range(needed + spares):
+    for _ in range(int(needed + spares)):
         total = np.convolve(total, one)
-    wanted = needed * chain.cards
+    wanted = int(needed) * chain.cards
     return float(total @ np.minimum(np.arange(len(total)), wanted) / wanted)
 
 
@@ -123,15 +132,16 @@ def sequences_lost_per_failure(ep: Any, batch: Any) -> Any:
     return require_positive("ep", ep) * require_positive("batch", batch)
 
 
-@derived(label="share of output generated twice", unit="ratio",
-         formula="instance_failures_per_day * output_tokens_per_request / 2 / (86400 * decode_throughput / batch)")
+@derived(label="share of output generated twice, if all outputs are equally long", unit="ratio",
+         formula="2 * instance_failures_per_day * output_tokens_per_request / 2 / (86400 * decode_throughput / batch)")
 def output_lost_share(instance_failures_per_day: Any, output_tokens_per_request: Any, decode_throughput: Any, batch: Any) -> Any:
-    """Tokens of interrupted sequences over all tokens: on average half an output is generated again.
+    """Tokens of interrupted sequences over all tokens; both restarts of a failure interrupt, each half an output on average.
 
-    Prompts come back from the KV store; the time until the router notices is not counted.
+    Long outputs are caught more often, so in general it is E[L^2] / (2 E[L]) per sequence: half only if all are equally long, a whole
+    mean output if lengths are exponential. Prompts come back from the KV store; the time until the router notices is not counted.
     """
     per_sequence_day = SECONDS_PER_DAY * require_positive("decode_throughput", decode_throughput) / require_positive("batch", batch)
-    return instance_failures_per_day * output_tokens_per_request / 2 / per_sequence_day
+    return RESTARTS * instance_failures_per_day * output_tokens_per_request / 2 / per_sequence_day
 
 
 @dataclass(frozen=True)
@@ -148,8 +158,10 @@ def simulate_availability(cards: int, failure_rate: float, restart_time: float, 
 
     The first tenth of every history is left out, so that the start does not count.
     """
-    require_positive("failure_rate", failure_rate)
-    require(histories >= 2, "histories", histories, "at least 2")
+    _check(cards, require_positive("failure_rate", failure_rate), restart_time, replace_time)
+    require_positive("days", days)
+    require(histories >= 2 and histories % 1 == 0, "histories", histories, "a whole number of at least 2")
+    resize = resize and cards > 1
     rng = np.random.default_rng(seed)
     most = min(MOST_MISSING, cards - 1) if resize else min(MOST_MISSING, cards)
     end, start = days * SECONDS_PER_DAY, days * SECONDS_PER_DAY / 10

@@ -12,12 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from inside_deepinfer.facts import derived, require, require_between, require_not_negative, require_positive
+from inside_deepinfer.facts import NotPossible, derived, require, require_between, require_not_negative, require_positive
 from inside_deepinfer.model.formats import flop_per_mac
 from inside_deepinfer.model.parts import parts
 from inside_deepinfer.model.shape import load_shape
+from inside_deepinfer.serving import expert_balance as eb
 from inside_deepinfer.serving.hbm import slots_read
 from inside_deepinfer.serving.step_budget import counted_step_time
+
+SIMULATED_STEPS = 20  # of one layer; enough for two digits of the unevenness
 
 # ---- chance alone ---------------------------------------------------------------------------------------------------------
 
@@ -35,7 +38,7 @@ def _largest_of(count: int) -> float:
          formula="mean of the largest of ep independent standard normal deviates")
 def largest_deviation(ep: Any) -> Any:
     """By how many standard deviations the busiest of ``ep`` equal GPUs lies above the mean; 0 for one GPU."""
-    require_positive("ep", ep)
+    require(np.asarray(require_positive("ep", ep)) % 1 == 0, "ep", ep, "a whole number of GPUs")
     found = np.vectorize(lambda count: _largest_of(int(count)), otypes=[float])(ep)
     return float(found) if found.ndim == 0 else found
 
@@ -67,7 +70,45 @@ def chance_imbalance_prefill(gpus: Any, prefill_chunk: Any, active_experts: Any)
     return 1 + _largest_of(int(gpus)) / (require_positive("prefill_chunk", prefill_chunk) * active_experts) ** 0.5
 
 
+@derived(label="slowest over mean by chance in the replay", unit="ratio", words=True,
+         uses={"window": "esft.window", "active": "esft.active"},
+         formula="1 + largest of balance_gpus deviates / (window * active / balance_gpus) ** 0.5")
+def replay_chance(balance_gpus: Any, window: Any, active: Any) -> Any:
+    """What equally popular experts would leave in steps as small as those of the real counts."""
+    return 1 + largest_deviation(balance_gpus) / (window * active / np.asarray(balance_gpus)) ** 0.5
+
+
+@derived(label="slowest over mean by chance, every step split among copies that form a ring", unit="ratio", words=True,
+         formula="20 simulated steps of equally popular experts, each split over its copies by a linear program, slowest over mean")
+def chance_imbalance_split(routed_experts: Any, active_experts: Any, routed_rows: Any, ep: Any, redundant_experts: Any) -> Any:
+    """What a splitter that sees the step could leave of chance; the same steps split evenly are close to chance_imbalance.
+
+    Each GPU holds a copy of an expert of the next one. Where the released policy puts the copies, some GPUs can hand rows to one other
+    only, and more stays uneven.
+    """
+    require(np.asarray(require_positive("ep", ep)) % 1 == 0, "ep", ep, "a whole number of GPUs")
+    found = np.vectorize(_split_by_step, otypes=[float])(routed_experts, active_experts * np.asarray(routed_rows), ep, redundant_experts)
+    return found if found.ndim else float(found)
+
+
+@lru_cache(maxsize=32)
+def _split_by_step(experts: float, choices: float, gpus: float, copies_per_gpu: float) -> float:
+    """Mean over steps of the best split's slowest GPU over the mean."""
+    experts, gpus = int(experts), int(gpus)
+    if experts % gpus or copies_per_gpu > min(experts // gpus, gpus - 1):
+        raise NotPossible(f"{experts} experts and {copies_per_gpu:g} copies a GPU do not form a ring of {gpus} GPUs")
+    placement = eb.ring(1, experts, gpus, int(copies_per_gpu))
+    loads = np.random.default_rng(0).multinomial(round(choices), np.full(experts, 1 / experts), size=(SIMULATED_STEPS, 1))
+    return float(eb.best_split(loads, placement).mean() / (loads.sum(axis=2).mean() / gpus))
+
+
 # ---- what it costs --------------------------------------------------------------------------------------------------------
+
+@derived(label="busiest GPU's rows above the mean", unit="ratio", formula="imbalance - 1")
+def imbalance_excess(imbalance: Any) -> Any:
+    """What a step would be longer if all of it followed the busiest GPU."""
+    return check_imbalance(imbalance) - 1
+
 
 def check_imbalance(imbalance: Any) -> Any:
     """``imbalance`` as given, if no element is below 1: the slowest GPU is never below the mean."""
@@ -150,18 +191,39 @@ def share_left_by_lockstep(imbalance: Any, lockstep_imbalance: Any) -> Any:
     return 1 / (check_imbalance(imbalance) * lockstep_imbalance)
 
 
-@derived(label="filled share of slots that would explain the rest", unit="ratio", uses={"total": "eplb.total"},
-         formula="total / share_left_by_lockstep")
+@derived(label="filled share of slots that would explain the rest", unit="ratio", uses={"total": "eplb.total"}, words=True,
+         formula="total / share_left_by_lockstep, at most 1")
 def filled_share_that_explains(total: Any, share_left_by_lockstep: Any) -> Any:
-    """If nothing else were lost, this share of the decode slots would have to be busy."""
-    return total / share_left_by_lockstep
+    """If nothing else were lost, this share of the decode slots would have to be busy; 1 where the rest is nothing."""
+    return _plain(np.minimum(total / np.asarray(share_left_by_lockstep), 1.0))
 
 
-@derived(label="spread of rows that would explain the rest alone", unit="ratio", uses={"total": "eplb.total"},
-         formula="(1 / (total * imbalance) - 1) * batch ** 0.5 / largest_deviation")
+@derived(label="spread of rows that would explain the rest alone", unit="ratio", uses={"total": "eplb.total"}, words=True,
+         formula="(1 / (total * imbalance) - 1) * batch ** 0.5 / largest_deviation, at least 0")
 def rows_spread_that_explains(total: Any, imbalance: Any, batch: Any, largest_deviation: Any) -> Any:
-    """Spread of rows per sequence at which lock step alone would make the other part of the loss."""
-    return (1 / (require_positive("eplb.total", total) * check_imbalance(imbalance)) - 1) * batch ** 0.5 / largest_deviation
+    """Spread of rows per sequence at which lock step alone would make the other part of the loss; 0 where experts make all of it."""
+    rest = np.maximum(1 / (require_positive("eplb.total", total) * np.asarray(check_imbalance(imbalance))) - 1, 0.0)
+    if np.any(np.asarray(largest_deviation) <= 0):
+        raise NotPossible("one GPU waits for no other, so no spread of rows explains a loss")
+    return _plain(rest * require_positive("batch", batch) ** 0.5 / largest_deviation)
+
+
+def _plain(found: Any) -> Any:
+    return found if np.ndim(found) else float(found)
+
+
+@derived(label="slowest over mean of prefill, least of the reported range", unit="ratio", words=True,
+         uses={"reported": "eplb.prefill_ratio"}, formula="the smaller of the two reported ends")
+def prefill_imbalance_least(reported: Any) -> Any:
+    """1.045 in article 001."""
+    return float(np.min(reported))
+
+
+@derived(label="slowest over mean of prefill, most of the reported range", unit="ratio", words=True,
+         uses={"reported": "eplb.prefill_ratio"}, formula="the larger of the two reported ends")
+def prefill_imbalance_most(reported: Any) -> Any:
+    """1.074 in article 001."""
+    return float(np.max(reported))
 
 
 @derived(label="slowest over mean of prefill, middle of the reported range", unit="ratio", words=True,

@@ -111,3 +111,14 @@ def check_fits(model: str, card: str, resident: float, usable: float, needed: fl
     reason = fit_notice(model, card, resident, usable, needed, most)
     if reason:
         raise NotPossible(reason.removeprefix("not possible: "))
+
+
+@derived(label="sequences per GPU, if they fit in HBM", unit="sequence/GPU", formula="batch", words=True, listed=False)
+def fitting_batch(batch: Any, model: str, card: Any, resident_bytes: Any, usable_memory: Any, memory_needed: Any, largest_batch: Any
+                  ) -> Any:
+    """What does not fit has no schedule: the reason, not a number."""
+    cards, *parts = (np.atleast_1d(part) for part in np.broadcast_arrays(
+        np.asarray(card), resident_bytes, usable_memory, memory_needed, largest_batch))
+    worst = np.unravel_index(np.argmax(parts[2] / parts[1]), cards.shape)
+    check_fits(model, str(cards[worst]), *(float(part[worst]) for part in parts))
+    return batch

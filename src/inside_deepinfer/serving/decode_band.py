@@ -14,7 +14,16 @@ from typing import Any
 
 import numpy as np
 
-from inside_deepinfer.facts import NotPossible, Quantity, derived, load_facts, resolve
+from inside_deepinfer.facts import (
+    NotPossible,
+    Quantity,
+    derived,
+    load_facts,
+    require,
+    require_not_negative,
+    require_positive,
+    resolve,
+)
 from inside_deepinfer.serving.acceptance import rows_from_verified_drafts
 from inside_deepinfer.serving.cards import card_number
 from inside_deepinfer.serving.decode_frontier import COUNTED_INPUTS
@@ -33,8 +42,8 @@ class Band:
     Attributes:
         batch: sequences per GPU.
         slow, fast: lowest and highest speed per user at each batch, token/(s*user); times batch they are throughput.
-        members: combinations that were kept, in both forms; ``refused``: those whose counted parts alone take longer than the
-            published step.
+        members: combinations that were kept; ``refused``: those whose counted parts alone take longer than the published step. Each
+            counts twice, with the rest as a time and as a factor.
         shares: counted share of the published step in each kept combination.
     """
 
@@ -74,6 +83,8 @@ def band_of(inputs: Mapping[str, Any], batch: np.ndarray, known: Mapping[str, Qu
     Raises:
         NotPossible: every combination takes longer, counted alone, than the published step.
     """
+    require_not_negative("uncounted_time", inputs["uncounted_time"])
+    require(inputs["tokens_per_step"] >= 1, "tokens_per_step", inputs["tokens_per_step"], "at least 1")
     facts, there, ends = load_facts(), published_inputs(), corners(inputs)
     sequences = facts.number("decode.sequences")
     target = sequences * there["tokens_per_step"] / facts.number("decode.benchmark")
@@ -89,7 +100,7 @@ def band_of(inputs: Mapping[str, Any], batch: np.ndarray, known: Mapping[str, Qu
         left = np.full_like(left, inputs["uncounted_time"])
     steps = np.concatenate([counted[keep] + left, counted[keep] * (at_point[keep] + left) / at_point[keep]])
     speeds = inputs["tokens_per_step"] / steps
-    return Band(np.asarray(batch), speeds.min(axis=0), speeds.max(axis=0), int(2 * keep.sum()), int((~keep).sum()),
+    return Band(np.asarray(batch), speeds.min(axis=0), speeds.max(axis=0), int(2 * keep.sum()), int(2 * (~keep).sum()),
                 at_point[keep, 0] / target)
 
 
@@ -125,7 +136,7 @@ FEW = 4  # the band is quoted at a quarter of the scenario's batch too, away fro
          formula="lowest and highest of all combinations of the uncertain inputs, at the batch and at a quarter of it")
 def decode_band(counted_inputs: Mapping[str, Any], rows_per_sequence: Any, tokens_per_step: Any, uncounted_time: Any, batch: Any) -> Any:
     """Last axis in the order of ``NUMBERS``: token/(s*GPU) four times, then shares of the published step."""
-    values = (*counted_inputs.values(), rows_per_sequence, tokens_per_step, uncounted_time, batch)
+    values = (*counted_inputs.values(), rows_per_sequence, tokens_per_step, uncounted_time, require_positive("batch", batch))
     columns = np.broadcast_arrays(*(np.asarray(value) for value in values))
     rows = [_numbers(dict(zip(INPUTS, row[:-1], strict=True)), row[-1])
             for row in zip(*(column.ravel().tolist() for column in columns), strict=True)]

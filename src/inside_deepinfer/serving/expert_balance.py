@@ -2,7 +2,9 @@
 
 The released policy (deepinfer-sdist, deepinfer/model_executor/eplb/policy.py, described in words in our notes, section 1):
 both steps minimise the sum over steps of the peak, not the total load. The older total-load policy stands beside it.
-What is simplified: a token's choice among copies is an even split, and moving weights costs nothing.
+Two things are ours: no GPU gets two copies of one expert, and a layer that the initial layout serves better keeps it.
+What is simplified: a token's choice among copies is an even split, and moving weights costs nothing. What a split that knows the
+step could do is :func:`best_split`.
 """
 
 from __future__ import annotations
@@ -59,6 +61,19 @@ def contiguous(layers: int, experts: int, gpus: int, redundant: int = 0) -> Plac
     copies = np.bincount(row, minlength=experts)
     return Placement(np.tile(row, (layers, 1)), np.tile(np.arange(slots) // (slots // gpus), (layers, 1)),
                      np.tile(copies, (layers, 1)), gpus)
+
+
+def ring(layers: int, experts: int, gpus: int, per_gpu: int) -> Placement:
+    """Experts in order; each GPU also holds an expert of each of the next ``per_gpu`` GPUs, so that copies chain all GPUs together."""
+    check_sizes(experts, gpus, per_gpu * gpus)
+    own = experts // gpus
+    if experts % gpus or per_gpu > own:
+        raise InputError("per_gpu", per_gpu, f"at most {own} copies a GPU, and experts that divide over {gpus} GPUs")
+    home = np.arange(experts).reshape(gpus, own)
+    next_ones = (np.arange(gpus)[:, None] + 1 + np.arange(per_gpu)) % gpus
+    row = np.concatenate([home, home[next_ones, np.arange(per_gpu)]], axis=1).ravel()
+    return Placement(np.tile(row, (layers, 1)), np.tile(np.repeat(np.arange(gpus), own + per_gpu), (layers, 1)),
+                     np.tile(np.bincount(row, minlength=experts), (layers, 1)), gpus)
 
 
 def replicate(loads: np.ndarray, redundant: int, gpus: int, by: str = "peaks") -> np.ndarray:
@@ -196,6 +211,31 @@ def slowest_over_mean(loads: np.ndarray, placement: Placement) -> float:
     """The served metric: sum of the slowest GPU's load over the sum of the mean load, over all steps and layers."""
     per_gpu = gpu_loads(loads, placement)
     return float(per_gpu.max(axis=2).sum() / per_gpu.mean(axis=2).sum())
+
+
+def best_split(loads: np.ndarray, placement: Placement) -> np.ndarray:
+    """Smallest possible load of the slowest GPU, steps x layers, if the rows of every step are split among copies knowing that step.
+
+    A linear program per step and layer, as in DeepSeek's LPLB (github.com/deepseek-ai/LPLB); a row counts as divisible.
+    """
+    from scipy import optimize, sparse  # late: scipy takes half a second to import
+
+    x = check_loads(loads)
+    steps, layers, experts = x.shape
+    require(placement.copies.shape == (layers, experts), "placement", placement.copies.shape, f"{layers} layers x {experts} experts")
+    slowest = np.empty((steps, layers))
+    for layer in range(layers):
+        expert, gpu, slots = placement.expert[layer], placement.gpu[layer], placement.expert.shape[1]
+        ones, every = np.ones(slots), np.arange(slots)
+        # unknowns: rows of each slot, and last the load of the slowest GPU, which is made small
+        whole = sparse.csr_array((ones, (expert, every)), shape=(experts, slots + 1))
+        within = sparse.csr_array((np.r_[ones, -np.ones(placement.gpus)],
+                                   (np.r_[gpu, np.arange(placement.gpus)], np.r_[every, np.full(placement.gpus, slots)])))
+        for step in range(steps):
+            found = optimize.linprog(np.r_[np.zeros(slots), 1.0], A_ub=within, b_ub=np.zeros(placement.gpus), A_eq=whole,
+                                     b_eq=x[step, layer], method="highs")
+            slowest[step, layer] = found.fun
+    return slowest
 
 
 def generated_loads(steps: int, layers: int, experts: int, tokens: int, *, spread: float, steadiness: float, drift: float = 0.0,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from inside_deepinfer.facts import CATALOGUE, derived
-from inside_deepinfer.serving import decode_frontier, machine_checks  # noqa: F401  (register what is used)
+from inside_deepinfer.serving import capacity, decode_frontier  # noqa: F401  (register what is used)
 
 NAMES = ("throughput_per_decode_gpu", "throughput_per_cluster_gpu", "modelled_user_speed", "decode_step_time", "inter_token_latency")
 
@@ -17,7 +17,7 @@ def _register(name: str) -> None:
     number.__doc__ = "As the number it is called after; a scenario that does not fit in HBM has none."
     entry = CATALOGUE[name]
     derived(name=f"fitting_{name}", label=f"{entry.label}, if the scenario fits in HBM", unit=entry.unit, formula=name, words=True,
-            listed=False, uses={"value": name, "fits": "fitting_step_time"})(number)
+            listed=False, uses={"value": name, "fits": "fitting_batch"})(number)
 
 
 for _name in NAMES:

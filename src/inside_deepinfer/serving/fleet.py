@@ -58,6 +58,17 @@ def cluster_gpus_from_groups(tokens_per_second: Any, tokens_per_second_per_group
     return tokens_per_second / tokens_per_second_per_group * (pd_ratio + 1)
 
 
+@derived(label="GPUs of the cluster that the workload asks for", unit="GPU",
+         formula="tokens_per_second / (1 + input_output_ratio) * (input_output_ratio / prefill_throughput_cached + 1 / decode_throughput)")
+def cluster_gpus_for_workload(tokens_per_second: Any, input_output_ratio: Any, prefill_throughput_cached: Any,
+                              decode_throughput: Any) -> Any:
+    """Each pool as large as its own tokens need at benchmark speed; the ratio of cards follows from the workload."""
+    ratio = require_positive("input_output_ratio", input_output_ratio)
+    busy = ratio / require_positive("prefill_throughput_cached", prefill_throughput_cached) \
+        + 1 / require_positive("decode_throughput", decode_throughput)
+    return require_positive("tokens_per_second", tokens_per_second) / (1 + ratio) * busy
+
+
 @derived(label="revenue of a day at list price", unit="USD/day",
          formula="tokens_per_second / tokens_per_second_per_group * (pd_ratio + 1) * revenue_per_cluster_gpu_hour * 24")
 def revenue_per_day(tokens_per_second: Any, tokens_per_second_per_group: Any, pd_ratio: Any,
@@ -67,13 +78,17 @@ def revenue_per_day(tokens_per_second: Any, tokens_per_second_per_group: Any, pd
         * revenue_per_cluster_gpu_hour * HOURS_PER_DAY
 
 
-@derived(label="GPUs of the cluster from revenue", unit="GPU", formula="revenue_per_day / (published_revenue * 24)",
+@derived(label="GPUs of the cluster from revenue", unit="GPU", formula="revenue_per_day / price_factor / (published_revenue * 24)",
          uses={"published_revenue": "fleet.revenue_per_gpu_hour"})
-def cluster_gpus_from_revenue(revenue_per_day: Any, published_revenue: Any) -> Any:
-    """GPUs over which the day's list-price value spreads to the published USD per GPU-hour."""
+def cluster_gpus_from_revenue(revenue_per_day: Any, price_factor: Any, published_revenue: Any) -> Any:
+    """GPUs over which the day's list-price value spreads to the published USD per GPU-hour.
+
+    The published figure counts every hour off-peak, so the day is counted off-peak too, whatever the scenario sells at peak.
+    """
     if not np.all(np.asarray(revenue_per_day) > 0):
         raise NotPossible("at prices of 0 there is no revenue to count GPUs from")
-    return revenue_per_day / (require_positive("published_revenue", published_revenue) * HOURS_PER_DAY)
+    off_peak = revenue_per_day / require_positive("price_factor", price_factor)
+    return off_peak / (require_positive("published_revenue", published_revenue) * HOURS_PER_DAY)
 
 
 @derived(label="GPUs of the cluster from storage", unit="GPU", formula="store_capacity / store_per_gpu")
@@ -110,7 +125,7 @@ def balanced_input_output_ratio(pd_ratio: Any, prefill_throughput_cached: Any, d
          formula="input_output_ratio * decode_throughput / prefill_throughput_cached")
 def balanced_pd_ratio(input_output_ratio: Any, decode_throughput: Any, prefill_throughput_cached: Any) -> Any:
     """The ratio of cards at which neither pool waits for the other."""
-    return require_positive("input_output_ratio", input_output_ratio) * decode_throughput \
+    return require_positive("input_output_ratio", input_output_ratio) * require_positive("decode_throughput", decode_throughput) \
         / require_positive("prefill_throughput_cached", prefill_throughput_cached)
 
 

@@ -11,7 +11,6 @@ from inside_deepinfer.model.formats import bytes_per_value
 from inside_deepinfer.model.kv import entry_values, index_entry_bytes, kv_entry_bytes
 from inside_deepinfer.model.parts import parts
 from inside_deepinfer.model.shape import load_shape
-from inside_deepinfer.serving.capacity import check_fits
 from inside_deepinfer.serving.cards import card_number
 from inside_deepinfer.serving.links import share_leaving_gpu
 
@@ -124,13 +123,8 @@ def v3r1_sequences_per_gpu(throughput: Any, gpus: Any, speeds: Any) -> Any:
 
 
 @derived(label="counted step time, if the scenario fits in HBM", unit="s", formula="counted_step_time", words=True, listed=False)
-def fitting_step_time(counted_step_time: Any, model: str, card: str, resident_bytes: Any, usable_memory: Any, memory_needed: Any,
-                      largest_batch: Any) -> Any:
+def fitting_step_time(counted_step_time: Any, fitting_batch: Any) -> Any:
     """The dashboard's card: a step of a scenario that does not fit is no number but the reason."""
-    resident, usable, needed, most = np.broadcast_arrays(*(np.atleast_1d(np.asarray(part, dtype=float)) for part in (
-        resident_bytes, usable_memory, memory_needed, largest_batch)))
-    worst = np.unravel_index(np.argmax(needed / usable), needed.shape)
-    check_fits(model, card, *(float(part[worst]) for part in (resident, usable, needed, most)))
     return counted_step_time
 
 

@@ -5,14 +5,14 @@ The chain of one instance is in ``serving.availability``; instances fail indepen
 
 from __future__ import annotations
 
-from math import ceil, comb
+from math import ceil
 from typing import Any
 
 import numpy as np
 
-from inside_deepinfer.facts import InputError, derived, require_between, require_not_negative, require_positive
+from inside_deepinfer.facts import derived, require, require_between, require_not_negative, require_positive
 from inside_deepinfer.facts.units import DAYS_PER_YEAR, HOURS_PER_YEAR, SECONDS_PER_DAY, SECONDS_PER_HOUR
-from inside_deepinfer.serving.availability import InstanceChain, instance_chain, served_share
+from inside_deepinfer.serving.availability import RESTARTS, InstanceChain, instance_chain, served_share
 
 MINUTES_PER_YEAR = DAYS_PER_YEAR * SECONDS_PER_DAY / 60
 _USES = {"card_failure_rate": "failure.card_rate", "replace_time": "failure.replace_time"}
@@ -20,6 +20,7 @@ _USES = {"card_failure_rate": "failure.card_rate", "replace_time": "failure.repl
 
 def chain_of(ep: Any, card_failure_rate: float, restart_time: Any, replace_time: float, resize: bool = True) -> InstanceChain:
     """The chain of one instance, from a rate per card and hour."""
+    require(np.asarray(require_positive("ep", ep)) % 1 == 0, "ep", ep, "a whole number of GPUs")
     return instance_chain(int(ep), require_not_negative("failure.card_rate", card_failure_rate) / SECONDS_PER_HOUR,
                           float(restart_time), replace_time, resize)
 
@@ -31,14 +32,13 @@ def _scalar(found: np.ndarray) -> Any:
 def too_few(needed: int, spares: int, unavailability: float) -> float:
     """Probability that fewer than ``needed`` of ``needed + spares`` independent instances serve.
 
-    Summed over the ways to lose more than the spares, which keeps its digits where 1 minus the rest would not.
+    The tail of losing more than the spares, which keeps its digits where 1 minus the rest would not.
     """
-    for name, value, low in (("needed", needed, 1), ("spare_instances", spares, 0)):
-        if value != int(value) or value < low:
-            raise InputError(name, value, f"a whole number of at least {low}")
+    from scipy import special  # late: not every command needs it
+    require(require_positive("needed", needed) % 1 == 0, "needed", needed, "a whole number of at least 1")
+    require(require_not_negative("spare_instances", spares) % 1 == 0, "spare_instances", spares, "a whole number of at least 0")
     lost = require_between("unavailability", unavailability, 0.0, 1.0)
-    count = int(needed + spares)
-    return float(sum(comb(count, down) * lost**down * (1 - lost) ** (count - down) for down in range(int(spares) + 1, count + 1)))
+    return float(special.betainc(spares + 1, needed, lost))  # the binomial tail as an incomplete beta function
 
 
 @derived(label="decode GPUs from throughput", unit="GPU", formula="prefill_gpus_from_throughput / pd_ratio")
@@ -72,11 +72,11 @@ def pool_failures_per_day(decode_gpus_from_throughput: Any, card_failure_rate: A
     return decode_gpus_from_throughput * require_not_negative("failure.card_rate", card_failure_rate) * SECONDS_PER_DAY / SECONDS_PER_HOUR
 
 
-@derived(label="tokens of an output generated twice after a failure", unit="token", formula="sequences_lost_per_failure * "
-         "output_tokens_per_request / 2")
+@derived(label="tokens generated twice after a failure, if all outputs are equally long", unit="token",
+         formula="2 * sequences_lost_per_failure * output_tokens_per_request / 2")
 def tokens_lost_per_failure(sequences_lost_per_failure: Any, output_tokens_per_request: Any) -> Any:
-    """On average half of each interrupted output is there already."""
-    return sequences_lost_per_failure * output_tokens_per_request / 2
+    """Both restarts interrupt every sequence, and half of each output is there already; see output_lost_share for other lengths."""
+    return RESTARTS * sequences_lost_per_failure * output_tokens_per_request / 2
 
 
 @derived(label="share of time that an instance does not serve", unit="ratio", uses=_USES, words=True,
@@ -92,8 +92,11 @@ def instance_downtime(ep: Any, card_failure_rate: Any, restart_time: Any, replac
 @derived(label="share of time that an instance does not serve, by hand", unit="ratio", uses={"card_failure_rate": "failure.card_rate"},
          formula="2 * ep * card_failure_rate / 3600 * restart_time")
 def instance_downtime_by_hand(ep: Any, card_failure_rate: Any, restart_time: Any) -> Any:
-    """Two restarts per failure: one without the card, one when its replacement comes; what fails meanwhile is left out."""
-    return 2 * require_positive("ep", ep) * require_not_negative("failure.card_rate", card_failure_rate) / SECONDS_PER_HOUR \
+    """Two restarts per failure: one without the card, one when its replacement comes; what fails meanwhile is left out.
+
+    For more than one card: a single card has no others to restart with.
+    """
+    return RESTARTS * require_positive("ep", ep) * require_not_negative("failure.card_rate", card_failure_rate) / SECONDS_PER_HOUR \
         * require_positive("restart_time", restart_time)
 
 

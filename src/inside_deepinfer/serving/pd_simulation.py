@@ -7,7 +7,7 @@ lock step and a step lasts as long as its fullest rank needs; the router sends a
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import simpy
@@ -90,6 +90,7 @@ def poisson_requests(count: int, rate: float, input_mean: float, hit_rate: float
     require(count >= 1, "count", count, "at least 1")
     require_positive("rate", rate)
     require_between("hit_rate", hit_rate, 0, 1)
+    require(seed >= 0, "seed", seed, "a whole number of at least 0")
     require(output_mean >= 1, "output_mean", output_mean, "at least 1")
     rng = np.random.default_rng(seed)
     arrival = np.cumsum(rng.exponential(1 / rate, count))
@@ -103,13 +104,19 @@ class Outcome:
 
     wait: np.ndarray
     ttft: np.ndarray
-    token_gap: np.ndarray  # mean time between tokens of a request
-    worst_gap: np.ndarray  # longest time between two steps of a request
+    token_gap: np.ndarray  # mean time per token behind the first
+    worst_gap: np.ndarray  # longest time without a new token, from the first token on
     span: float
     output_tokens: float
     prefill_busy: float
     decode_busy: float
     finish: np.ndarray  # when each request ended
+
+    def later(self, dropped: float = 0.1) -> Outcome:
+        """Without the first share ``dropped`` of the requests, which met a cluster that was still empty."""
+        require(0 <= dropped < 1, "dropped", dropped, "0 to below 1")
+        skip = int(dropped * len(self.ttft))
+        return replace(self, **{name: getattr(self, name)[skip:] for name in ("wait", "ttft", "token_gap", "worst_gap", "finish")})
 
     def steady_rate(self, low: float = 0.1, high: float = 0.6) -> float:
         """Requests per second between the moments when the shares ``low`` and ``high`` of them had ended."""
@@ -123,6 +130,7 @@ class Outcome:
 class _Seen:
     wait: dict[int, float] = field(default_factory=dict)
     ttft: dict[int, float] = field(default_factory=dict)
+    first: dict[int, float] = field(default_factory=dict)  # when the first token was there
     gap: dict[int, float] = field(default_factory=dict)
     worst: dict[int, float] = field(default_factory=dict)
     finish: dict[int, float] = field(default_factory=dict)
@@ -170,7 +178,7 @@ def simulate(cluster: Cluster, requests: Requests, *, progress: Callable[[float]
         work = cluster.prefill_fixed + requests.cached[number] * cluster.kv_bytes / cluster.read_rate + new / cluster.prefill_rate
         if cluster.together:
             instance = min(instances, key=lambda each: each.load())
-            yield env.process(instance.prefill(work, number))
+            yield instance.prefill(work, number)
         else:
             gpu = min(pools, key=lambda each: each.count + len(each.queue))
             with gpu.request() as turn:
@@ -179,6 +187,7 @@ def simulate(cluster: Cluster, requests: Requests, *, progress: Callable[[float]
                 yield env.timeout(work)
                 seen.prefill += work
             instance = min(instances, key=lambda each: each.load())
+        seen.first[number] = env.now
         seen.ttft[number] = env.now - requests.arrival[number]
         if not cluster.together:
             yield env.timeout(requests.inputs[number] * cluster.kv_bytes / cluster.transfer_rate)
@@ -218,11 +227,11 @@ class _Decoder:
         self.wake()
         return end
 
-    def prefill(self, work: float, number: int):
+    def prefill(self, work: float, number: int) -> simpy.Event:
         end = self.env.event()
         self.prompts.append((work, number, end, self.env.now))
         self.wake()
-        yield end
+        return end
 
     def wake(self) -> None:
         if not self.work.triggered:
@@ -234,17 +243,18 @@ class _Decoder:
             if len(rank) >= self.cluster.slots:
                 return
             number, tokens, end = self.line.pop(0)
-            rank[number] = [tokens, self.env.now, self.env.now, 0.0, tokens]
+            began = self.seen.first[number]  # a reader waits from the first token on, also for the transfer and for a slot
+            rank[number] = [tokens, began, began, 0.0, tokens]
             self.done[number] = end
 
     def run(self):
         while True:
-            if self.prompts:  # together: a prompt stops the decode steps of its instance
+            while self.prompts:  # together: prompts stop the decode steps of their instance until none waits
                 work, number, end, came = self.prompts.pop(0)
                 self.seen.wait[number] = self.env.now - came
                 yield self.env.timeout(work / self.cluster.ranks)
                 self.seen.prefill += work / self.cluster.ranks
-                end.succeed()
+                yield end.succeed()  # its request stands in the line below when this goes on
             self.admit()
             rows = max(map(len, self.active))
             if rows == 0:

@@ -22,6 +22,7 @@ from inside_deepinfer.serving.step_budget import by_resource
 PROMPTS_AT_LOAD = 5000
 PROMPTS = {0.1: 1000, 0.4: 2000, **dict.fromkeys((0.6, 0.7, 0.78, 0.85, 0.91, 0.95), PROMPTS_AT_LOAD)}
 LOADS = np.array(list(PROMPTS))
+MOST_TOGETHER = 4.0  # a burst is one draw, so that the prompts grow with it; up to here, where 20,000 agree with 200,000
 GPUS_PER_MACHINE = 8
 FIT_TOKENS = np.array([1024.0, 2048.0, 4096.0, 8192.0, 16384.0, 32768.0])
 GIGA = 1e9
@@ -203,6 +204,12 @@ def prefill_time_per_token(prefill_two_numbers: Any) -> Any:
     return prefill_two_numbers[..., 1][()]
 
 
+@derived(label="share of a full prefill step that buys no token", unit="ratio", formula="prefill_fixed_time / prefill_step_time")
+def prefill_fixed_share(prefill_fixed_time: Any, prefill_step_time: Any) -> Any:
+    """The shorter the chunk, the larger."""
+    return prefill_fixed_time / require_positive("prefill_step_time", prefill_step_time)
+
+
 @derived(label="mean error of the two-number form of prefill", unit="ratio", words=True,
          formula="mean of |fixed + tokens * time per token over the counted step, minus 1|")
 def prefill_fit_error(prefill_two_numbers: Any) -> Any:
@@ -225,7 +232,7 @@ def prefill_waits(gpus: Any, prefill_fixed_time: Any, prefill_time_per_token: An
     columns = np.broadcast_arrays(*(np.asarray(value, dtype=float) for value in (
         gpus, prefill_fixed_time, prefill_time_per_token, prefill_chunk, computed_prompt_tokens, input_sigma, prefix_fetch_time,
         burst)))
-    found = [[mean_and_p99(instance(*values), load, prompts) for load, prompts in PROMPTS.items()]
+    found = [[mean_and_p99(instance(*values), load, prompts_drawn(prompts, values[-1])) for load, prompts in PROMPTS.items()]
              for values in zip(*(column.ravel().tolist() for column in columns), strict=True)]
     return np.reshape(found, (*columns[0].shape, len(LOADS), 2))
 
@@ -233,7 +240,13 @@ def prefill_waits(gpus: Any, prefill_fixed_time: Any, prefill_time_per_token: An
 def instance(gpus: float, fixed: float, per_token: float, chunk: float, new_tokens: float, sigma: float, fetch: float,
              burst: float) -> Prefill:
     """The queue of one instance; ``fetch`` is that of a mean prompt."""
+    require(new_tokens > 0, "computed_prompt_tokens", new_tokens, "above 0, as with a hit_rate below 1")
     return Prefill(int(gpus), fixed, per_token, chunk, new_tokens, sigma, fetch / new_tokens, burst)
+
+
+def prompts_drawn(prompts: int, burst: float) -> int:
+    """How many prompts are simulated where ``prompts`` would do for a Poisson stream."""
+    return int(prompts * min(burst, MOST_TOGETHER))
 
 
 @derived(label="mean time to first token", unit="s", words=True, uses={"gpus": "prefill.gpus"},
@@ -267,7 +280,7 @@ def _fed(load: Any, network_load: Any) -> Any:
 
 def _at_load(which: int, *values: Any) -> Any:
     columns = np.broadcast_arrays(*(np.asarray(value, dtype=float) for value in values))
-    found = [mean_and_p99(instance(*row[:-1]), row[-1], PROMPTS_AT_LOAD)[which]
+    found = [mean_and_p99(instance(*row[:-1]), row[-1], prompts_drawn(PROMPTS_AT_LOAD, row[-2]))[which]
              for row in zip(*(column.ravel().tolist() for column in columns), strict=True)]
     return np.reshape(found, columns[0].shape)[()]
 

@@ -142,7 +142,8 @@ def alone_mean(prefill: Prefill, load: float) -> float:
     """Mean time to first token of one GPU that serves one prompt at a time, exact, seconds.
 
     The wait is that of M/G/1 with arrivals in bursts: Pollaczek and Khinchine's formula for the work of a burst, and the prompts
-    of the own burst that come first. ``load`` is relative to what the GPU can do in this way, which shares no step.
+    of the own burst that come first. ``load`` is relative to what the GPU can do in this way, which shares no step. The chunk is not
+    in the formula: a prompt of any length passes in one step.
     """
     service = prefill.fixed + prefill.per_token * prefill.new_tokens
     scv = np.expm1(prefill.sigma**2) * (prefill.per_token * prefill.new_tokens / service) ** 2

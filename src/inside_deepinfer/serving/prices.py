@@ -148,10 +148,25 @@ def workload_revenue_per_cluster_gpu_hour(pd_ratio: Any, prefill_busy_share: Any
 
 
 @derived(label="how far theory stays below the published revenue", unit="ratio",
-         formula="1 - revenue_per_cluster_gpu_hour / published_revenue", uses={"published_revenue": "fleet.revenue_per_gpu_hour"})
-def revenue_gap(revenue_per_cluster_gpu_hour: Any, published_revenue: Any) -> Any:
-    """How far theory stays below the published figure, relative to the published figure."""
-    return 1 - revenue_per_cluster_gpu_hour / require_positive("published_revenue", published_revenue)
+         formula="1 - revenue_per_cluster_gpu_hour / price_factor / published_revenue",
+         uses={"published_revenue": "fleet.revenue_per_gpu_hour"})
+def revenue_gap(revenue_per_cluster_gpu_hour: Any, price_factor: Any, published_revenue: Any) -> Any:
+    """How far theory at off-peak prices, as the published figure counts, stays below that figure, relative to it."""
+    off_peak = revenue_per_cluster_gpu_hour / require_positive("price_factor", price_factor)
+    return 1 - off_peak / require_positive("published_revenue", published_revenue)
+
+
+@derived(label="revenue forgone per prefill GPU-hour that hits avoid", unit="USD/(GPU*h)",
+         formula="prefill_throughput_new * 3600 / 1e6 * (price_miss - price_hit) * price_factor * usd_per_unit")
+def revenue_forgone_per_avoided_gpu_hour(prefill_throughput_new: Any, price_miss: Any, price_hit: Any, price_factor: Any,
+                                         usd_per_unit: Any) -> Any:
+    """At fixed demand the tokens that a prefill GPU would have computed in an hour are sold as hits instead of misses.
+
+    Negative where the list asks more for a hit than for a miss.
+    """
+    require_positive("prefill_throughput_new", prefill_throughput_new)
+    difference = price("price_miss", price_miss) - price("price_hit", price_hit)
+    return hourly_revenue(prefill_throughput_new, difference) * price_factor * usd_per_unit
 
 
 @derived(label="assumed cost per GPU-hour", unit="USD/(GPU*h)", formula="gpu_cost + infra_cost")

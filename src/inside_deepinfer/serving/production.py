@@ -1,7 +1,7 @@
-"""Production frontiers that DeepSeek published for the predecessors: calibrated on MTP-1, then predicting DSpark-5.
+"""Production frontiers that DeepSeek published for the predecessors: calibrated on MTP-1, then reproducing DSpark-5.
 
-Step time of a decode GPU with r rows = fixed + per_row * r + experts * (1 - exp(-r / experts_rows)): the last term is weight
-reading that grows with the distinct experts touched and then stops, N (1 - (1 - k/N)^B) written for a batch per GPU.
+Step time of a decode GPU with r rows = fixed + per_row * r + experts * (1 - exp(-r / experts_rows)): the last term grows with
+the rows and then stops. It has the form of reading distinct experts, but fades far too slowly for it: what it is we do not know.
 The two-number form leaves it out. Only MTP-1 points are fitted; DSpark-5 adds mean and spread of per-draft acceptance,
 which are fitted to its throughput; the verification budget is predicted, never shown to the fit.
 """

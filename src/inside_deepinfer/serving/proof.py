@@ -29,21 +29,40 @@ def _budget_miss(run: Prediction) -> float:
     return float(np.nanmean(np.abs(run.schedule.rows - run.budget)))
 
 
+def _null_error(run: Prediction) -> float:
+    load = np.log(run.sequences)
+    law = np.exp(np.polyval(np.polyfit(load, np.log(run.dspark / run.mtp), 1), load))
+    return mean_abs_error(law * run.mtp, run.dspark)
+
+
+def _budget_slope(run: Prediction) -> float:
+    known = np.isfinite(run.budget)
+    ours, seen = (np.polyfit(np.log(run.sequences[known]), rows[known], 1)[0] for rows in (run.schedule.rows, run.budget))
+    return float(ours / seen)
+
+
 for _model in MODELS:
     for _name, _label, _unit, _formula, _read, _doc in (
         ("mtp1_error", "mean error of MTP-1 throughput", "ratio", f"mean |model / published - 1| over {CURVE}",
          lambda run: mean_abs_error(run.mtp_model, run.mtp), "Fit set."),
         ("dspark5_error", "mean error of DSpark-5 throughput", "ratio", f"mean |model / published - 1| over {CURVE}",
-         lambda run: mean_abs_error(run.dspark_model, run.dspark), "Test set, with two acceptance numbers fitted on it."),
+         lambda run: mean_abs_error(run.dspark_model, run.dspark), "Half a test: two acceptance numbers are fitted on it."),
         ("budget_error", "mean error of the verification budget", "row", f"mean |model - published| over {CURVE}",
          _budget_miss, "Test set; nothing was fitted on it."),
         ("fixed_time", "fitted fixed time of a step", "s", "least relative squares on MTP-1 throughput", lambda run: run.cost.fixed,
          "In seconds per step, with the fitted acceptance."),
         ("time_per_row", "fitted time per row", "s", "least relative squares on MTP-1 throughput", lambda run: run.cost.per_row,
          "In seconds per step, with the fitted acceptance."),
-        ("expert_time", "fitted time for reading distinct experts", "s",
-         "the part of the fitted step that grows with the distinct experts touched and then stops", lambda run: run.cost.experts,
-         "Nothing for V4-Flash; for V4-Pro it explains the budget."),
+        ("expert_time", "fitted time that grows with the rows and then stops", "s",
+         "third term of the fitted step: experts * (1 - exp(-rows / experts_rows))", lambda run: run.cost.experts,
+         "Nothing for V4-Flash; for V4-Pro it explains the budget. What it is we do not know."),
+        ("expert_rows", "rows per GPU over which that time fades in", "row/GPU", "least relative squares on MTP-1 throughput",
+         lambda run: run.cost.experts_rows, "Distinct experts of EP64 would all be read after about one row per GPU."),
+        ("null_error", "mean error of DSpark-5 throughput from two numbers without a model", "ratio",
+         f"mean |power law of the load times MTP-1, fitted to the ratio of both, / published - 1| over {CURVE}", _null_error,
+         "What two free numbers can do on this curve."),
+        ("budget_slope", "slope of the predicted budget over the published one", "ratio",
+         f"slopes against the logarithm of the load over {CURVE}", _budget_slope, "Test set; above 1 ours falls too steeply."),
         ("acceptance", "fitted mean acceptance of a draft", "ratio", "least squares on DSpark-5 throughput", lambda run: run.mean,
          "Chance that a draft is accepted once all before it were."),
         ("acceptance_spread", "fitted spread of acceptance", "ratio", "least squares on DSpark-5 throughput",
@@ -154,7 +173,7 @@ def h100_prefill_factor(efficiency: Any) -> float:
 @derived(label="step of one sequence alone, 4 GB300 with vLLM", unit="s", words=True,
          formula="tokens per step * measured time per token with one request", uses={"tokens": "spec.accepted_inferencex"})
 def lone_step_gb300(tokens: Any) -> float:
-    """Against ``lone_step_h100``: the same though HBM differs by more than 2."""
+    """Five drafts are verified; ``lone_step_h100`` has none."""
     return float(tokens / third_party.inferencex()[0].user_speed)
 
 
@@ -163,3 +182,19 @@ def lone_step_gb300(tokens: Any) -> float:
 def lone_step_h100(rest: Any) -> float:
     """As above."""
     return float(third_party.h100().token_time[0])
+
+
+@derived(label="time of that step that is not counted, 4 GB300", unit="s", words=True,
+         formula="lone_step_gb300 - counted step of one sequence with six rows on four cards that share every matrix",
+         uses={"rest": "decode.uncounted_time", "tokens": "spec.accepted_inferencex"})
+def lone_rest_gb300(lone_step_gb300: Any, rest: Any, tokens: Any) -> float:
+    """Beside the time fitted on DeepInfer at 60 sequences."""
+    return float(lone_step_gb300 - (tokens / third_party.inferencex()[0].predicted - rest))
+
+
+@derived(label="time of that step that is not counted, 8 H100", unit="s", words=True,
+         formula="lone_step_h100 - counted step of one sequence with one row on eight cards that share every matrix",
+         uses={"rest": "decode.uncounted_time"})
+def lone_rest_h100(lone_step_h100: Any, rest: Any) -> float:
+    """As above."""
+    return float(lone_step_h100 - (third_party.h100().token_time_model[0] - rest))

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from inside_deepinfer.facts import derived, require
+from inside_deepinfer.facts import derived, require, require_not_negative
+from inside_deepinfer.model.shape import without_draft
 from inside_deepinfer.serving.acceptance import (
     Schedule,
     Survivals,
@@ -23,7 +24,6 @@ from inside_deepinfer.serving.acceptance import (
     drawn_survivals,
     fixed_length,
 )
-from inside_deepinfer.serving.capacity import check_fits
 from inside_deepinfer.serving.decode_frontier import COUNTED_INPUTS, step_times
 
 ROWS = np.linspace(1.0, 6.0, 26)  # rows per sequence at which the cost is counted; it is straight in between but for kinks
@@ -66,7 +66,7 @@ def counted_cost(sequences: Any, uncounted_time: float, **inputs: Any) -> Counte
     """The cost for ``sequences`` per GPU; ``inputs`` are those of ``COUNTED_INPUTS``."""
     n = np.atleast_1d(np.asarray(sequences, dtype=float))
     times = step_times(n, rows_per_sequence=ROWS, **inputs).T  # step_times puts the batch last
-    return CountedCost(n, times + uncounted_time)
+    return CountedCost(n, times + require_not_negative("uncounted_time", uncounted_time))
 
 
 @lru_cache(maxsize=64)
@@ -94,10 +94,12 @@ def conditional(chance: np.ndarray) -> np.ndarray:
 
 def distorted(truth: Survivals, temperature: float) -> Survivals:
     """Confidences whose log-odds were divided by ``temperature``: below 1 they are too sure of themselves."""
+    from scipy.special import expit  # late: scipy takes long to import; odds may be too large for exp
+
     require(temperature > 0, "temperature", temperature, "above 0")
     kept = np.clip(conditional(truth.chance), 1e-12, 1 - 1e-12)
     odds = (np.log(kept) - np.log1p(-kept)) / temperature
-    return Survivals(np.cumprod(1 / (1 + np.exp(-odds)), axis=1))
+    return Survivals(np.cumprod(expit(odds), axis=1))
 
 
 def calibration_error(truth: Survivals, belief: Survivals) -> float:
@@ -134,17 +136,6 @@ def late_total(truth: Survivals, sequences: int, cost: CountedCost, seed: int = 
     return float(1 - tokens[at, late].sum() / time[0, late].sum() / fresh_rate)
 
 
-@derived(label="sequences per GPU, if they fit in HBM", unit="sequence/GPU", formula="batch", words=True, listed=False)
-def fitting_batch(batch: Any, model: str, card: Any, resident_bytes: Any, usable_memory: Any, memory_needed: Any, largest_batch: Any
-                  ) -> Any:
-    """What does not fit has no schedule: the reason, not a number."""
-    cards, *parts = (np.atleast_1d(part) for part in np.broadcast_arrays(
-        np.asarray(card), resident_bytes, usable_memory, memory_needed, largest_batch))
-    worst = np.unravel_index(np.argmax(parts[2] / parts[1]), cards.shape)
-    check_fits(model, str(cards[worst]), *(float(part[worst]) for part in parts))
-    return batch
-
-
 @derived(label="schedule at the operating point", unit="", words=True, listed=False, uses={
     "length": "spec.draft_length", "threshold": "spec.threshold"},
     formula="rows, tokens and rates of the policies at the scenario's batch")
@@ -173,7 +164,7 @@ def _each(numbers: Callable[..., list[float]], machine: tuple[Any, ...], scalars
     return np.reshape(found, (*columns[0].shape, -1))
 
 
-NUMBERS = ("rows", "tokens", "rate", "tokens_all", "rate_all", "rate_none", "rate_threshold")
+NUMBERS = ("rows", "tokens", "rate", "tokens_all", "rate_all", "rate_threshold", "rate_plain")
 
 
 @lru_cache(maxsize=256)
@@ -183,7 +174,14 @@ def _numbers(machine: tuple[Any, ...], uncounted: float, batch: int, mean: float
     cost = kept_cost((float(batch),), uncounted, *machine)
     best, every = best_budget(truth, n, cost), fixed_length(truth, n, cost, length)
     return [float(best.rows[0]), float(best.tokens[0]), float(rate(best)[0]), float(every.tokens[0]), float(rate(every)[0]),
-            float(rate(fixed_length(truth, n, cost, 0))[0]), float(rate(above_threshold(truth, n, cost, threshold))[0])]
+            float(rate(above_threshold(truth, n, cost, threshold))[0]),
+            1 / float(_plain_step(machine, n)[0] + uncounted)]
+
+
+def _plain_step(machine: tuple[Any, ...], sequences: np.ndarray) -> np.ndarray:
+    """Counted step of an engine without a draft model: one row and one token per sequence."""
+    inputs = dict(zip(COUNTED_INPUTS, machine, strict=True))
+    return step_times(sequences, rows_per_sequence=1.0, **inputs | {"model": without_draft(inputs["model"])})
 
 
 @lru_cache(maxsize=256)
@@ -240,11 +238,11 @@ def gain_over_threshold(schedule_numbers: Any) -> Any:
     return (schedule_numbers[..., _number("rate")] / schedule_numbers[..., _number("rate_threshold")] - 1)[()]
 
 
-@derived(label="throughput gained over verifying no draft", unit="ratio", words=True,
-         formula="scheduled over one row per sequence, minus 1")
-def gain_over_no_draft(schedule_numbers: Any) -> Any:
-    """The draft model still runs in both."""
-    return (schedule_numbers[..., _number("rate")] / schedule_numbers[..., _number("rate_none")] - 1)[()]
+@derived(label="throughput gained over an engine without a draft model", unit="ratio", words=True,
+         formula="scheduled tokens per second * (counted step without draft model and with one row + uncounted_time), minus 1")
+def gain_over_no_drafter(schedule_numbers: Any) -> Any:
+    """What guessing brings in all: drafting is paid in the one and not done in the other."""
+    return (schedule_numbers[..., _number("rate")] / schedule_numbers[..., _number("rate_plain")] - 1)[()]
 
 
 @derived(label="throughput lost to uncalibrated confidence", unit="ratio", words=True,

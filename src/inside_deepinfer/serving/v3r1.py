@@ -9,8 +9,8 @@ from typing import Any
 
 from inside_deepinfer.facts import derived, require_not_negative, require_positive
 from inside_deepinfer.facts.units import HOURS_PER_DAY, TOKENS_PER_PRICE
-from inside_deepinfer.serving.fleet import prefill_gpus_from_throughput, tokens_per_second
-from inside_deepinfer.serving.prices import effective_input_price, price
+from inside_deepinfer.serving.fleet import cluster_gpus_from_throughput, prefill_gpus_from_throughput, tokens_per_second
+from inside_deepinfer.serving.prices import effective_input_price, hourly_revenue, price, revenue_per_cluster_gpu_hour
 
 DAY = {"input_tokens": "v3r1.input_tokens", "output_tokens": "v3r1.output_tokens"}
 
@@ -40,6 +40,15 @@ def v3r1_decode_nodes(output_tokens: Any, decode_throughput: Any) -> Any:
 def v3r1_nodes(v3r1_prefill_nodes: Any, v3r1_decode_nodes: Any) -> Any:
     """To compare with the mean number of nodes that DeepSeek states for the same day."""
     return v3r1_prefill_nodes + v3r1_decode_nodes
+
+
+@derived(label="nodes from throughput with every token as input, V3/R1", unit="node",
+         formula="(input_tokens + output_tokens) / 86400 / prefill_throughput * (1 + 1 / v3r1_pd_ratio)",
+         uses=DAY | {"prefill_throughput": "v3r1.prefill_throughput"})
+def v3r1_nodes_all_as_input(input_tokens: Any, output_tokens: Any, prefill_throughput: Any, v3r1_pd_ratio: Any) -> Any:
+    """The shortcut of article 000, which counts output as input, on the day that states its number of nodes."""
+    prefill = prefill_gpus_from_throughput(tokens_per_second(input_tokens + output_tokens), prefill_throughput)
+    return cluster_gpus_from_throughput(prefill, v3r1_pd_ratio)
 
 
 @derived(label="nodes from throughput over nodes stated, minus 1, V3/R1", unit="ratio", formula="v3r1_nodes / stated - 1",
@@ -74,6 +83,29 @@ def v3r1_revenue_per_gpu_hour(v3r1_revenue_per_day: Any, nodes: Any, gpus_per_no
     """Over the mean number of GPUs in use, prefill and decode together."""
     return v3r1_revenue_per_day / (require_positive("nodes", nodes) * require_positive("gpus_per_node", gpus_per_node)
                                    * HOURS_PER_DAY)
+
+
+@derived(label="revenue per GPU-hour of the cluster from speeds, prices and ratio of cards, V3/R1", unit="USD/(GPU*h)",
+         formula="(v3r1_pd_ratio * prefill_throughput * 3600 / 1e6 * (v3r1_hit_rate * price_hit + (1 - v3r1_hit_rate) * price_miss) "
+                 "+ decode_throughput * 3600 / 1e6 * price_output) / (v3r1_pd_ratio + 1) / gpus_per_node",
+         uses={"prefill_throughput": "v3r1.prefill_throughput", "price_hit": "price.r1.usd.hit", "price_miss": "price.r1.usd.miss",
+               "decode_throughput": "v3r1.decode_throughput", "price_output": "price.r1.usd.output",
+               "gpus_per_node": "v3r1.gpus_per_node"})
+def v3r1_theory_revenue_per_gpu_hour(v3r1_pd_ratio: Any, prefill_throughput: Any, v3r1_hit_rate: Any, price_hit: Any,
+                                     price_miss: Any, decode_throughput: Any, price_output: Any, gpus_per_node: Any) -> Any:
+    """The formula for a GPU of the cluster on the earlier day; throughputs of that account are per node, so it is divided by 8."""
+    prefill = hourly_revenue(prefill_throughput, effective_input_price(v3r1_hit_rate, price_hit, price_miss))
+    decode = hourly_revenue(decode_throughput, price("price_output", price_output))
+    return revenue_per_cluster_gpu_hour(v3r1_pd_ratio, prefill, decode) / require_positive("gpus_per_node", gpus_per_node)
+
+
+@derived(label="that revenue over the stated one per GPU-hour, minus 1, V3/R1", unit="ratio",
+         formula="v3r1_theory_revenue_per_gpu_hour / (stated / (nodes * gpus_per_node * 24)) - 1",
+         uses={"stated": "v3r1.revenue_per_day", "nodes": "v3r1.mean_nodes", "gpus_per_node": "v3r1.gpus_per_node"})
+def v3r1_theory_revenue_error(v3r1_theory_revenue_per_gpu_hour: Any, stated: Any, nodes: Any, gpus_per_node: Any) -> Any:
+    """Error of the formula for a GPU of the cluster against revenue and nodes as stated."""
+    hours = require_positive("nodes", nodes) * require_positive("gpus_per_node", gpus_per_node) * HOURS_PER_DAY
+    return v3r1_theory_revenue_per_gpu_hour / (require_positive("stated", stated) / hours) - 1
 
 
 @derived(label="gross margin, V3/R1", unit="ratio", formula="1 - cost / v3r1_revenue_per_day", uses={"cost": "v3r1.cost_per_day"})

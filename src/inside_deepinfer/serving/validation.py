@@ -99,7 +99,8 @@ def production_curves() -> list[Validation]:
         ):
             points = tuple(Point(at, float(p), float(m)) for at, p, m in zip(where, published, modelled, strict=True)
                            if np.isfinite(p))
-            title = {"mtp1": "MTP-1 throughput", "dspark5": "DSpark-5 throughput", "budget": "DSpark-5 verification budget"}[suffix]
+            title = {"mtp1": "MTP-1 throughput", "dspark5": "DSpark-5 throughput, acceptance fitted on it",
+                     "budget": "DSpark-5 verification budget"}[suffix]
             found.append(Validation(f"v4_{model}_{suffix}", f"{name}: {title}", role, unit, points, ("dspark-paper",),
                                     absolute=suffix == "budget", fitted=more))
     return found

@@ -24,11 +24,11 @@ MOST = 4096  # sequences per GPU beyond which no frontier is drawn
 
 @dataclass(frozen=True)
 class Region:
-    """A part of the plane where no point can lie.
+    """A part of the plane where the model has no point.
 
     Attributes:
-        kind: ``memory`` (more sequences than fit), ``speed`` (faster than a sequence alone) or ``throughput``.
-        bound: sequences per GPU, token/(s*user) or token/(s*GPU), in the order of the kinds.
+        kind: ``memory`` (more sequences than fit) or ``speed`` (faster than the model's sequence alone).
+        bound: sequences per GPU or token/(s*user), in the order of the kinds.
         reason: a sentence.
     """
 
@@ -114,18 +114,20 @@ _drawn: dict[Any, Frontier] = {}
 def _frontier(scenario: Scenario, preset: str, batch: Any, speculation: bool,
               changes: Mapping[str, Any] | None) -> Frontier:
     held = changes_of(speculation, scenario) | dict(changes or {})
-    card, ep = str(held.get("card", scenario.card)), int(held.get("ep", scenario.ep))
+    model, card = (str(held.get(name, getattr(scenario, name))) for name in ("model", "card"))
+    ep, domain = (int(held.get(name, getattr(scenario, name))) for name in ("ep", "scaleup_domain"))
+    rest = float(held.get("uncounted_time", scenario.uncounted_time))
     found = sweep(LIMITS, scenario, preset, {}, held)
     most = float(found["largest_batch"])
     upto = min(most, MOST)
     given = np.asarray(_with(batches(upto), min(scenario.batch, upto)) if batch is None else batch, dtype=float)
     if given.size == 0 or not np.all(given >= 1):
         if batch is None:
-            raise NotPossible("the decode frontier has no feasible point; " + _memory_reason(scenario.model, card, found, 1.0))
+            raise NotPossible("the decode frontier has no feasible point; " + _memory_reason(model, card, found, 1.0))
         raise InputError("batch", batch, "at least 1 sequence per GPU")
     fits = given <= most
     if not fits.any():
-        raise NotPossible("the decode frontier has no feasible point; " + _memory_reason(scenario.model, card, found, float(given.min())))
+        raise NotPossible("the decode frontier has no feasible point; " + _memory_reason(model, card, found, float(given.min())))
     times = {name: np.broadcast_to(np.asarray(value, dtype=float), fits.shape)[fits]
              for name, value in sweep(("decode_step_time", *PARTS), scenario, preset, {"batch": given}, held).items()}
     given, step = given[fits], times.pop("decode_step_time")
@@ -133,7 +135,7 @@ def _frontier(scenario: Scenario, preset: str, batch: Any, speculation: bool,
     speed = tokens / step
     per_gpu = given * speed
     return Frontier(given, step, step / tokens, speed, per_gpu, per_gpu / (1 + found["pd_ratio"]), non_dominated(speed, per_gpu), times,
-                    _regions(scenario.model, card, found, most, speed, step), domain_notice(card, ep, int(scenario.scaleup_domain)))
+                    _regions(model, card, found, most, speed, step, rest), domain_notice(card, ep, domain))
 
 
 def _memory_reason(model: str, card: str, found: Mapping[str, Any], batch: float) -> str:
@@ -142,13 +144,14 @@ def _memory_reason(model: str, card: str, found: Mapping[str, Any], batch: float
                       float(found["largest_batch"]))
 
 
-def _regions(model: str, card: str, found: Mapping[str, Any], most: float, speed: np.ndarray, step: np.ndarray) -> tuple[Region, ...]:
+def _regions(model: str, card: str, found: Mapping[str, Any], most: float, speed: np.ndarray, step: np.ndarray,
+             rest: float) -> tuple[Region, ...]:
     shortest = float(np.min(step))
     return (
         Region("memory", most, _memory_reason(model, card, found, most + 1)),
         Region("speed", float(speed.max()),
-               f"not possible: no step of this layout is shorter than {show(shortest, 's', 3)}, so no user gets more than "
-               f"{speed.max():.0f} tokens per second"))
+               f"with {show(rest, 's', 3)} that are not counted no step of this layout is shorter than {show(shortest, 's', 3)}, so the "
+               f"model gives no user more than {speed.max():.0f} tokens per second; other plausible inputs may give more"))
 
 
 def domain_notice(card: str, ep: int, chosen: int = 0) -> str:

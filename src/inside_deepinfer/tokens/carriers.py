@@ -18,6 +18,7 @@ Body = dict[str, Any]
 
 QUESTION = "What does the file say?"
 TOOL = "read_file"
+RESULT_OPENS, RESULT_CLOSES = "<tool_result>", "</tool_result>"  # V4.1 and our template: ordinary text
 PIXEL = "data:image/png;base64,iVBORw0KGgo="  # never decoded here: only its place in the prompt matters
 
 
@@ -29,6 +30,7 @@ class Carrier:
         make: builds the request from the message contents (one entry unless the text is split).
         splits: in which ways the text can be split here.
         raw: how JSON that is already escaped is put in, where the carrier takes JSON text.
+        closes: what ends this place in the prompt where that is ordinary text, which the text can spell.
     """
 
     name: str
@@ -37,6 +39,7 @@ class Carrier:
     make: Callable[[list[Any]], Body]
     splits: frozenset[How] = frozenset()
     raw: Callable[[str], Body] | None = None
+    closes: str = ""
 
     def body(self, spelled: Spelled) -> Body:
         """The request that carries a text; a way of splitting that has no place here is :class:`NotPossible`."""
@@ -95,7 +98,7 @@ _ALL = (
             lambda texts: _chat(_user(), _call(json.dumps({"path": texts[0]}, ensure_ascii=False)), _result()),
             raw=lambda text: _chat(_user(), _call('{"path": "' + text + '"}'), _result())),
     Carrier("tool-result", "tool result", "What a tool gave back: a web page, a file, a mail.",
-            lambda texts: _chat(_user(), _call(), _result(texts[0])), _PARTS),
+            lambda texts: _chat(_user(), _call(), _result(texts[0])), _PARTS, closes=RESULT_CLOSES),
     Carrier("assistant", "assistant history", "An earlier answer of the model, sent back by the client.",
             lambda texts: _chat(_user(), *({"role": "assistant", "content": text} for text in texts), _user()), _BOTH),
     Carrier("reasoning", "reasoning history", "Earlier reasoning, sent back by the client; kept only where tools are defined.",

@@ -39,10 +39,11 @@ def encode(text: str, carrier: str = "user", pipeline: str = "recipe", spelling:
     neutral, markers = _neutral(carrier, pipeline, len(cleaned.parts), cleaned.how)
     data = data_ranges(rendered.prompt, neutral.prompt, cleaned.parts)
     control = control_tokens(ids, data)
+    closes = bool(place.closes) and rendered.prompt.count(place.closes) > neutral.prompt.count(place.closes)
     kept = sum(token.owner == "template" for token in control)
     return Encoded(
         carrier=carrier, pipeline=pipeline, spelling=spelling, prompt=rendered.prompt, ids=tuple(ids), data=data,
-        control=control, turns=turns_of(control, len(ids)), lost=max(0, markers - kept), changed=cleaned != pieces,
+        control=control, turns=turns_of(control, len(ids)), lost=max(0, markers - kept), changed=cleaned != pieces, closes_frame=closes,
         refusal=rendered.refusal, notices=tuple(dict.fromkeys(notices + more)))
 
 

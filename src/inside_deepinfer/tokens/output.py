@@ -132,6 +132,31 @@ _CALL_WORDS = ("\n\n<", _DSML, ' calls>\n<', _DSML, ' invoke name="delete_file">
                ' parameter name="path" string="true">notes.txt</', _DSML, " parameter>\n</", _DSML, " invoke>\n</", _DSML,
                " calls>")
 _CALL_TEXT = "".join(word.spelling if isinstance(word, Mark) else word for word in _CALL_WORDS)
+_CALLED = (("delete_file", '{"path": "notes.txt"}'),)
+
+
+def meant(output: Output) -> Parsed:
+    """What the model did, read off its pieces without a parser: only real markers count, and stop strings only in the answer."""
+    thought, answer = _halves(output)
+    calls: tuple[tuple[str, str], ...] = ()
+    if _DSML in answer:  # our outputs hold one call at most, and it ends them
+        answer, calls = answer[:answer.index(_DSML) - 1], _CALLED
+    written = "".join(piece for piece in answer if isinstance(piece, str))
+    for stop in output.stop:
+        written = written.partition(stop)[0]
+    return Parsed("".join(piece for piece in thought if isinstance(piece, str)), written, calls)
+
+
+def spelled_where_it_counts(output: Output) -> bool:
+    """Whether ordinary tokens spell the end of thought inside the thought, or the markup of a call anywhere."""
+    thought, answer = _halves(output)
+    return any(isinstance(piece, str) and _END.spelling in piece for piece in thought) \
+        or any(isinstance(piece, str) and _DSML.spelling in piece for piece in (*thought, *answer))
+
+
+def _halves(output: Output) -> tuple[tuple[Piece, ...], tuple[Piece, ...]]:
+    at = output.pieces.index(_END) if _END in output.pieces else len(output.pieces)
+    return output.pieces[:at], output.pieces[at + 1:]
 
 _ALL = (
     Output("real-end", "real end of thought", "The model ends its thought with the control token.",

@@ -15,7 +15,7 @@ from deepseek_recipe import (
 )
 
 from inside_deepinfer.facts import NotPossible
-from inside_deepinfer.tokens.carriers import TOOL, Body
+from inside_deepinfer.tokens.carriers import RESULT_CLOSES, RESULT_OPENS, TOOL, Body
 from inside_deepinfer.tokens.vocabulary import recipe_encoding
 
 IMAGE = "<｜image｜>"  # default spelling of the image placeholder in deepseek-recipe 0.2.0
@@ -71,7 +71,7 @@ def by_hand(body: Body) -> Rendered:
         elif message["role"] == "user":
             prompt += f"<｜User｜>{content}"
         elif message["role"] == "tool":
-            prompt += f"<｜User｜><tool_result>{content}</tool_result>"
+            prompt += f"<｜User｜>{RESULT_OPENS}{content}{RESULT_CLOSES}"
         else:
             thought = f"<think>{message['reasoning_content']}" if message.get("reasoning_content") else ""
             calls = "".join(f"\n{call['function']['name']}({call['function']['arguments']})"

@@ -12,13 +12,13 @@ def finding(scenario: Scenario, preset: str) -> str:
     names = ["effective_input_price", "balancing_hit_rate"]
     found = {name: quantity.value for name, quantity in catalogue.evaluate(names, scenario, preset).items()}
     price, balance = (found[name] for name in names)
-    more = "misses" if scenario.hit_rate < balance else "hits"
+    more, less = ("misses", "hits") if scenario.hit_rate < balance else ("hits", "misses")
     side = "exactly at" if scenario.hit_rate == balance else "below" if scenario.hit_rate < balance else "above"
     sentence = (f"At a hit rate of {percent(scenario.hit_rate)} a million input tokens cost {digits(price)} {scenario.currency} "
                 f"on average")
     if side == "exactly at":
         return f"{sentence}; hits and misses earn the same."
-    return f"{sentence}; this is {side} the balance point of {percent(balance, 2)}, so {more} earn more than the rest."
+    return f"{sentence}; this is {side} the balance point of {percent(balance, 2)}, so {more} earn more than {less}."
 
 
 PAGE = Page(

@@ -32,12 +32,13 @@ def finding(scenario: Scenario, preset: str) -> str:
     days = cache_store.mixed_days(scenario)
     found = catalogue.evaluate(["store_bytes_for_retention", "store_capacity", "break_even_days"], scenario, preset, retention_days=days)
     needed, held, pays = (float(quantity.value) for quantity in found.values())
-    fits = f"fill {percent(needed / held, 0)} of the store" if needed <= held else \
-        f"ask for {digits(needed / held, 3)} times the store"
+    fits = f"fills {percent(needed / held, 0)} of the store" if needed <= held else \
+        f"asks for {digits(needed / held, 3)} times the store"
     return (f"Generated agents hit {percent(agents.at(scenario.retention_days), 1)} of their input tokens when kept "
             f"{digits(scenario.retention_days, 3)} days, chat {percent(chat.at(scenario.retention_chat_days), 1)} at "
-            f"{digits(scenario.retention_chat_days, 3)} days; one cluster's tokens kept so long {fits}, and keeping a token "
-            f"costs as much as computing it again after {digits(pays, 3)} days.")
+            f"{digits(scenario.retention_chat_days, 3)} days. What one cluster writes at the set hit rate of "
+            f"{percent(scenario.hit_rate, 1)}, kept so long, {fits}, and keeping a token costs as much as computing it again after "
+            f"{digits(pays, 3)} days.")
 
 
 def body(scenario: Scenario, preset: str) -> Sequence[Block]:

@@ -8,7 +8,7 @@ from inside_deepinfer.facts import digits, percent, show
 from inside_deepinfer.figures import prefill_frontier
 from inside_deepinfer.scenario import Scenario
 from inside_deepinfer.serving.cards import get_card
-from inside_deepinfer.serving.prefill_frontier import LOADS, PROMPTS_AT_LOAD
+from inside_deepinfer.serving.prefill_frontier import LOADS, PROMPTS_AT_LOAD, prompts_drawn
 from inside_deepinfer.studies.prefill_curves import targets
 
 NEVER = 1.0  # load from which waiting has no end
@@ -31,7 +31,7 @@ def finding(scenario: Scenario, preset: str) -> str:
     mean, tail = (float(found.value) for found in waits.values())
     kept = {(True, True): "keeps both reported targets", (True, False): "keeps the reported mean and misses the 99th percentile",
             (False, True): "keeps the reported 99th percentile and misses the mean", (False, False): "misses both reported targets"}
-    over = f" of {PROMPTS_AT_LOAD:,} prompts, and more the longer one looks" if load > LOADS[-1] else ""
+    over = f" of {prompts_drawn(PROMPTS_AT_LOAD, scenario.burst):,} prompts, and more the longer one looks" if load > LOADS[-1] else ""
     text = (f"At {percent(load, 0)} load one {card} computes {digits(load * capacity, 3)} new tokens per second; the first token comes "
             f"after {show(mean, 's', 3)} on average and {show(tail, 's', 3)} at the 99th percentile{over}, which "
             f"{kept[mean <= mean_target, tail <= tail_target]}; {within}.")
@@ -45,7 +45,8 @@ PAGE = Page(
     chapter="prefill-frontier",
     primary=("hit_rate", "prefill_load", "card"),
     folded={"Prompts and arrivals": ("input_tokens", "input_sigma", "burst"),
-            "Engine": ("prefill_chunk", "overlap", "model", "efficiencies")},
+            "Engine": ("prefill_chunk", "overlap", "model", "efficiencies"),
+            "Link": ("dispatch_format", "combine_format", "scaleup_domain")},
     numbers=(Number("prefill_capacity", beside="prefill.throughput_new"),
              Number("prefill_capacity_cached", beside="prefill.throughput_cached"),
              Number("first_token_mean", beside="prefill.ttft_mean"),

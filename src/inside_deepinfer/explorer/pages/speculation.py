@@ -36,14 +36,14 @@ def policies(scenario: Scenario, preset: str) -> Any:
 
 def finding(scenario: Scenario, preset: str) -> str:
     """How many drafts are worth a row, and what that gains."""
-    names = ["scheduled_drafts", "scheduled_tokens", "tokens_all_verified", "schedule_gain", "gain_over_no_draft"]
+    names = ["scheduled_drafts", "scheduled_tokens", "tokens_all_verified", "schedule_gain", "gain_over_no_drafter"]
     drafts, tokens, every, gain, over_none = (
         float(found.value) for found in catalogue.evaluate(names, scenario, preset).values())
     length = int(load_facts().number("spec.draft_length"))
     text = (f"With {scenario.batch} sequences per GPU, and a guess kept with {percent(scenario.acceptance_mean, 0)} once those before it "
             f"were, tokens per second are most if {digits(drafts, 3)} of {length} guesses are checked: {digits(tokens, 3)} tokens per step "
-            f"instead of {digits(every, 3)}, {percent(gain)} more per second than checking all and {percent(over_none, 0)} more than "
-            "checking none.")
+            f"instead of {digits(every, 3)}, {percent(gain)} more per second than checking all and {percent(abs(over_none), 0)} "
+            f"{'less' if over_none < 0 else 'more'} than without a draft model.")
     return text.replace(" %", "\u00a0%")  # large type breaks lines often
 
 
@@ -54,14 +54,15 @@ PAGE = Page(
     chapter="speculation",
     primary=("batch", "acceptance_mean", "acceptance_spread"),
     folded={"Machine": ("card", "ep", "redundant_experts", "model"),
-            "Step": ("efficiencies", "context", "uncounted_time", "overlap", "selection_overlap")},
+            "Step": ("efficiencies", "context", "uncounted_time", "overlap", "selection_overlap"),
+            "Link": ("dispatch_format", "combine_format", "scaleup_domain", "scaleout_bandwidth", "crossing")},
     numbers=(Number("scheduled_drafts", label="guesses checked per sequence"),
              Number("scheduled_rows", label="rows per sequence"),
              Number("scheduled_tokens", label="tokens per step"),
              Number("tokens_all_verified", label="tokens per step, all checked"),
              Number("schedule_gain", label="gain over checking all", show="percent"),
              Number("gain_over_threshold", label="gain over a threshold", show="percent"),
-             Number("gain_over_no_draft", label="gain over checking none", show="percent")),
+             Number("gain_over_no_drafter", label="gain over no draft model", show="percent")),
     figures=(by_load, objective, policies),
     finding=finding,
 )
