@@ -29,11 +29,18 @@ def loss_by_parity(scenario: Scenario, preset: str = "published") -> go.Figure:
                        dict(xaxis=dict(dtick=1), yaxis=dict(type="log", dtick=3, exponentformat="power")))
     table = pd.DataFrame({"parity shards": parity, "chance of a loss per year": chance,
                           "raw bytes per stored byte": (scenario.data_shards + parity) / scenario.data_shards})
-    alt = (f"Chance per year that some stripe loses more shards than its parity: {now:.1e} with {code}, at {digits(overhead)} raw bytes "
-           f"per stored byte; {chance[1]:.1e} with one parity shard, {chance[0]:.1e} with none. Stripes lie over all servers, and "
+    alt = (f"Some stripe loses more shards than its parity {_how_often(now)} with {code}, at {digits(overhead)} raw bytes per stored byte; "
+           f"{_how_often(chance[1])} with one parity shard, {_how_often(chance[0])} with none. Stripes lie over all servers, and "
            "failures are independent here.")
     return finish(figure, name="loss-by-parity", alt=alt, table=table, x="parity shards", y="chance of a loss per year",
                   sources=SOURCES)
+
+
+def _how_often(chance: float) -> str:
+    """A chance per year in words."""
+    if chance > 0.9:
+        return "practically every year"
+    return f"with a chance of {percent(chance, 0)} a year" if chance > 0.1 else f"once in {digits(1 / max(chance, _FLOOR), 2)} years"
 
 
 def silent_servers(scenario: Scenario, preset: str = "published") -> go.Figure:
@@ -53,8 +60,8 @@ def silent_servers(scenario: Scenario, preset: str = "published") -> go.Figure:
         dict(xaxis=dict(type="log", tickformat=".2~%", dtick=1), yaxis=dict(type="log", dtick=2, exponentformat="power")))
     table = pd.DataFrame({"share of servers that do not answer": DOWN, "more prefill without parity": without,
                           "more prefill with parity": parity})
-    alt = (f"With {percent(down)} of the store's servers silent, what is computed again costs {percent(plain, 0)} more prefill without "
-           f"parity and {percent(coded, 1)} with {code}, which reads {digits(read)} bytes per byte wanted. A hit ends at the first block "
-           "that cannot be read.")
-    return finish(figure, name="silent-servers", alt=alt, table=table, x="share of store servers that do not answer",
+    alt = (f"With {percent(down)} of the store's servers silent, prefill work grows by {digits(plain, 3)} times what it was without "
+           f"parity and by {percent(coded, 1)} with {code}, which reads {digits(read)} bytes per byte wanted. A hit ends at the first "
+           "block that cannot be read.")
+    return finish(figure, name="silent-servers", alt=alt, table=table, x="share of servers that do not answer",
                   y="more prefill work (ratio)", sources=SOURCES)

@@ -52,8 +52,8 @@ def retention_gain(scenario: Scenario, preset: str = "published") -> go.Figure:
     reported = np.array(load_facts().quantity("storage.retention_effect").value)
     rows = [*(f"{kind}, generated" for kind in KINDS), "chat, reported"]
     figure = go.Figure(
-        [go.Bar(y=rows[:-1], x=lost, orientation="h", text=[f"{100 * part:.2f} points" for part in lost],
-                textposition="inside", insidetextanchor="end", constraintext="none", showlegend=False,
+        [go.Bar(y=rows[:-1], x=lost, orientation="h", text=[f"{100 * part:.2f}" for part in lost],
+                textposition="inside", insidetextanchor="end", textangle=0, constraintext="none", showlegend=False,
                 marker=pattern("orange", ""), hovertemplate="%{y}: %{x:.2%} of input tokens<extra></extra>"),
          go.Scatter(x=reported, y=[rows[-1]] * 2, mode="markers+lines", name="reported for 3 instead of 7 days",
                     marker=dict(symbol="square", color=colour("blue"), size=11), line=dict(color=colour("blue"), width=3)),
@@ -68,7 +68,7 @@ def retention_gain(scenario: Scenario, preset: str = "published") -> go.Figure:
     alt = (f"Keeping {digits(short)} instead of {digits(long)} days costs generated agents {agents} and generated chat {chat} "
            f"points of hit rate; {low} to {high} points are reported for chat between 3 and 7 days. Counted against what each kind "
            f"writes, {level} points would pay for agents and {level_chat} for chat.")
-    return finish(figure, name="retention-gain", alt=alt, table=table, x="hit rate lost (share of input tokens)", height=280,
+    return finish(figure, name="retention-gain", alt=alt, table=table, x="hit rate lost (share of input)", height=280,
                   sources=SOURCES)
 
 
@@ -90,7 +90,7 @@ def what_decides(kind: str = "chat", short_days: float = 3.0, long_days: float =
     least, most = (f"{100 * part:.2f}" for part in sorted((low[0], high[0])))
     alt = (f"What {kind} loses at {digits(short_days)} instead of {digits(long_days)} days, {100 * base:.2f} points as assumed, "
            f"with each input moved alone. Most depends on the {labels[0]}: {least} to {most} points.")
-    return finish(figure, name=f"what-decides-{kind}", alt=alt, table=table, x="hit rate lost (share of input tokens)",
+    return finish(figure, name=f"what-decides-{kind}", alt=alt, table=table, x="hit rate lost (share of input)",
                   height=420, sources=SOURCES)
 
 
