@@ -173,7 +173,10 @@ def test_the_revenue_page_says_what_partial_use_leaves():
     """50 billion tokens a day fill 5.57 of the 12 GPUs of that cluster: 7.90 USD become 3.67."""
     said = revenue_page.finding(make_scenario("my-cluster"), "my-cluster")
     assert "leaves a gross margin of 11 %" in said
-    assert "Spread over the 12 GPUs counted from storage, the day's traffic brings 3.667 USD per GPU-hour, 46 % of that." in said
+    assert "Spread over the 12 GPUs counted from storage, the day's traffic brings 3.668 USD per GPU-hour, 46 % of what it earns" in said
+    # the sentence follows the workload: at 500 in per out the same day earns less, and at 20 more than these pools can
+    spread = [revenue_page.finding(make_scenario("published", {"io": ratio}), "published") for ratio in (20, 500)]
+    assert "Spread over" not in spread[0] and "brings 7.8" in spread[1]
     assert "Spread over" not in revenue_page.finding(make_scenario("published", {"sg": 50e12}), "published")  # a store for fewer GPUs
 
 

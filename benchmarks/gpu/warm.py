@@ -1,4 +1,4 @@
-"""(c, why) A layer and its experts one by one, both on a card that rested and on one that has been computing for a second."""
+"""(c, why) A layer and its experts one by one, both on a card that rested and on one that has been computing for half a second."""
 
 import statistics
 import subprocess

@@ -46,7 +46,7 @@ def simulate(
         require(value >= 1, name, value, "a whole number of at least 1")
     require_positive("load", load)
     scenario = make_scenario(preset, _pairs(changes or []))
-    cluster = pd.cluster_of(scenario, preset, prefill_gpus, decode_gpus, ranks, overlap=not cpu_open)
+    cluster = pd.cluster_of(scenario, preset, prefill_gpus, decode_gpus, None if together else ranks, overlap=not cpu_open)
     if together:
         cards = prefill_gpus + decode_gpus
         cluster = replace(cluster, prefill_gpus=1, decode_gpus=cards, ranks=cards if ranks is None else ranks, together=True)

@@ -61,7 +61,7 @@ def _fell_furthest() -> bool:
 
 
 @conclusion("cached-token.one-cut", "The last factor of ten came in one cut on 26 April 2026; all three prices of V4.1 are above those "
-                                    "after it, hit and miss by less than a tenth and output by more than double.")
+                                    "after it: hit and miss by less than a tenth, and output is more than twice as high.")
 def _one_cut() -> bool:
     before, after, now = (load_facts().prices[name] for name in ("v4-flash-launch-usd", "v4-flash-usd", "v41-usd-off-peak"))
     cut = after.effective == "2026-04-26" and abs(before.cache_hit / after.cache_hit - 10) < 1e-9 \

@@ -82,8 +82,8 @@ def _network_room() -> bool:
     return catalogue.value("network_use") < 0.5
 
 
-@conclusion("kv-store.room-to-spare", "Even with all its traffic kept for seven days, one such cluster fills less than two thirds of the "
-                                      "store, even if parity is inside the stated capacity.")
+@conclusion("kv-store.room-to-spare", "With all its traffic kept for seven days, and with parity inside the stated capacity, one such "
+                                      "cluster still fills less than two thirds of the store.")
 def _room_to_spare() -> bool:
     days = load_facts().number("storage.retention_chat")
     filled = catalogue.value("mixed_share_of_store", retention_days=days, retention_chat_days=days)

@@ -3,8 +3,8 @@
 from inside_deepinfer.conclusions.registry import conclusion
 
 
-@conclusion("output-side.ids-keep-them-apart", "By token ids, nothing that the model only spelled ends a thought, stops an answer "
-                                               "or calls a tool.")
+@conclusion("output-side.ids-keep-them-apart", "By token ids, no marker that the model only spelled ends a thought or calls a tool, "
+                                               "and a stop string counts in the answer only.")
 def _ids_keep_them_apart() -> bool:
     from inside_deepinfer.tokens.output import OUTPUTS, by_ids, meant
 

@@ -82,7 +82,8 @@ def _one_exception() -> bool:
     return catalogue.value("placeholders_by_hand") == 1 and catalogue.value("placeholders_by_api") == 0
 
 
-@conclusion("tokens.frame-is-text", "A tool result that spells its closing tag gives the same ids as the user's own words.")
+@conclusion("tokens.frame-is-text", "A tool result that closes its frame, says words and opens it again gives the same ids as a "
+                                     "user who says these words and writes an empty frame behind them.")
 def _frame_is_text() -> bool:
     from inside_deepinfer.tokens.frame import ids_from_result, ids_from_user
 

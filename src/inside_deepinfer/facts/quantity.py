@@ -13,7 +13,7 @@ KIND_MEANING = {
     "reported": "stated by DeepSeek itself, or by a maker about its own card; nobody outside can check it directly",
     "measured": "measured by a named third party or by us",
     "config": "read from the public model configuration or the released source",
-    "estimate": "arithmetic of an article's author, or a constant that somebody's tool takes",
+    "estimate": "arithmetic of an article's author, a constant that somebody's tool takes, or a value that we fitted",
     "assumption": "a value somebody had to choose; the source says who",
     "experiment": "an article author ran it",
     "design": "how the system works, as stated or read from its source",

@@ -60,8 +60,8 @@ def silent_servers(scenario: Scenario, preset: str = "published") -> go.Figure:
         dict(xaxis=dict(type="log", tickformat=".2~%", dtick=1), yaxis=dict(type="log", dtick=2, exponentformat="power")))
     table = pd.DataFrame({"share of servers that do not answer": DOWN, "more prefill without parity": without,
                           "more prefill with parity": parity})
-    alt = (f"With {percent(down)} of the store's servers silent, prefill work grows by {digits(plain, 3)} times what it was without "
-           f"parity and by {percent(coded, 1)} with {code}, which reads {digits(read)} bytes per byte wanted. A hit ends at the first "
-           "block that cannot be read.")
+    alt = (f"With {percent(down)} of the store's servers silent, prefill work without parity grows by {digits(plain, 3)} times its usual "
+           f"amount; with {code} it grows by {percent(coded, 1)}, and {digits(read)} bytes are read per byte wanted. A hit ends at the "
+           "first block that cannot be read.")
     return finish(figure, name="silent-servers", alt=alt, table=table, x="share of servers that do not answer",
                   y="more prefill work (ratio)", sources=SOURCES)

@@ -65,7 +65,8 @@ def operating_curve(scenario: Scenario, preset: str = "published") -> go.Figure:
     few = max(scenario.batch // 4, 1)
     ends = [digits(float(np.interp(few, curve.batch, side)), 3) for side in (lows, highs)] if np.isfinite(lows).all() else []
     width = f" Other plausible inputs through the same point give {ends[0]} to {ends[1]} at {few}." if ends else ""
-    alt = (f"{place}; published are {digits(there[0])} at {digits(speeds[0], 3)}. The model gives no user more "
+    alt = (f"{place}; the benchmark is {digits(there[0])}, at {digits(speeds[0], 3)} with the sequences that are supposed; "
+           f"reported are {digits(there[1])} at {digits(speeds[1], 3)}. The model gives no user more "
            f"than {digits(curve.user_speed.max(), 3)}, and no more than {curve.batch.max():,.0f} sequences are served.{width}"
            f"{' ' + curve.notice + '.' if curve.notice else ''}{said}")
     return finish(figure, name="decode-frontier", alt=alt, table=table, x=SPEED, y=PER_DECODE, height=460,

@@ -58,8 +58,9 @@ def speedups() -> go.Figure:
     best = own.groupby("threads")["ratio"].agg(["min", "max"])
     alt += " Our run: " + "; ".join(f"{_threads(count)} {digits(row['min'], 3)} to {digits(row['max'], 3)}"
                                     for count, row in best.iterrows()) + "."
+    own = own.assign(**{"whole with one thread (s)": own["ratio"] * own["segments_s"]})
     table = pd.concat([table, own.rename(columns={"segments_s": "segments (s)", "whole_s": "whole (s)"})[
-        ["threads", "turns", "characters", "segments (s)", "whole (s)", "ratio"]]])
+        ["threads", "turns", "characters", "segments (s)", "whole (s)", "whole with one thread (s)", "ratio"]]])
     figure = go.Figure(traces, dict(xaxis=dict(type="log", tickvals=turns, ticktext=[str(turn) for turn in turns]),
                                     yaxis=dict(rangemode="tozero")))
     return finish(figure, name="encoding-speedups", alt=alt, table=table, x="length of the conversation (turn)",

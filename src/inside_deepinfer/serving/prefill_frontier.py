@@ -22,7 +22,8 @@ from inside_deepinfer.serving.step_budget import by_resource
 PROMPTS_AT_LOAD = 5000
 PROMPTS = {0.1: 1000, 0.4: 2000, **dict.fromkeys((0.6, 0.7, 0.78, 0.85, 0.91, 0.95), PROMPTS_AT_LOAD)}
 LOADS = np.array(list(PROMPTS))
-MOST_TOGETHER = 4.0  # a burst is one draw, so that the prompts grow with it; up to here, where 20,000 agree with 200,000
+# a burst is one draw, so that the prompts grow with it; up to here, where 20,000 come within about a twentieth of 200,000
+MOST_TOGETHER = 4.0
 GPUS_PER_MACHINE = 8
 FIT_TOKENS = np.array([1024.0, 2048.0, 4096.0, 8192.0, 16384.0, 32768.0])
 GIGA = 1e9

@@ -1,4 +1,4 @@
-"""The one border of a V4.1 prompt that is no marker: the tags around a tool's result, ordinary text inside the user's turn.
+"""A border of a V4.1 prompt that is no marker: the tags around a tool's result, ordinary text inside the user's turn.
 
 deepseek-recipe 0.2.0 does not escape them in the result, so a result can close its own frame and go on where the user speaks.
 """
