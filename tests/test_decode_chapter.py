@@ -207,5 +207,5 @@ def test_the_table_of_the_peer_holds_both_answers_and_the_ratio_of_the_times():
     table = load_facts().points("aiconfigurator-runs")
     assert len(table) == 8 and table["question"].is_unique and table.iloc[-1]["question"] == "one frontier"
     for row in table.itertuples(index=False):
-        assert row.ratio == pytest.approx(row.peer_s / row.our_s, rel=0.02) and row.peer_answer and row.our_answer
+        assert row.ratio == pytest.approx(row.peer_s / row.our_s, rel=0.03) and row.peer_answer and row.our_answer
     assert view.written(table["our_answer"].tolist())

@@ -116,7 +116,7 @@ def compare(folder: Path, asked: list[Question]) -> list[tuple[object, ...]]:
         ratio = theirs[0] / mine[0]
         print(f"  aiconfigurator {theirs[0]:.1f} s, {theirs[1]} frontier points; {theirs[2]}\n"
               f"  ours {1000 * mine[0]:.1f} ms, {mine[1]:,} points; {mine[2]}\n  ratio of the times {ratio:,.0f}", flush=True)
-        rows.append((question.name, f"{theirs[0]:.1f}", theirs[1], theirs[2], f"{mine[0]:.4f}", mine[1], mine[2], f"{ratio:.0f}"))
+        rows.append((question.name, f"{theirs[0]:.3g}", theirs[1], theirs[2], f"{mine[0]:.3g}", mine[1], mine[2], f"{ratio:.0f}"))
     return rows
 
 
