@@ -255,6 +255,15 @@ def test_downloads_hold_the_numbers_and_the_picture(chrome: Any, home: str) -> N
         view.check()
 
 
+@pytest.mark.parametrize("query", ["c=ascend-950pr", "m=deepseek-v3&ctx=200000", "ep=2&c=h200", "ep=7"])
+def test_a_reason_fits_on_a_phone(chrome: Any, home: str, query: str) -> None:
+    """A long word in a reason (a path, a list of divisors) must not make the page wider than the screen."""
+    with opened(chrome, f"{home}/explore/hbm?{query}", width=375) as view:
+        view.page.wait_for_selector(".impossible")
+        view.check(axe=False)
+        assert "Not possible, because" in view.page.locator(".finding").inner_text()
+
+
 def test_on_a_phone_the_inputs_start_closed_and_open_as_a_sheet(chrome: Any, home: str) -> None:
     with opened(chrome, f"{home}/explore/fleet", width=375) as view:
         ready(view)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from inside_deepinfer.facts import derived, require, require_between, require_not_negative, require_positive
+from inside_deepinfer.facts import NotPossible, derived, require, require_between, require_not_negative, require_positive
 from inside_deepinfer.model.formats import bytes_per_value
 from inside_deepinfer.model.shape import load_shape
 from inside_deepinfer.model.weights import check_ep
@@ -93,7 +93,10 @@ def card_domain(card: Any, scaleup_domain: Any) -> Any:
     require(chosen == np.floor(chosen), "scaleup_domain", scaleup_domain, "a whole number of GPUs, or 0 for the card's own")
     if np.all(chosen > 0):
         return chosen[()]
-    own = card_number(card, "scaleup_domain")
+    try:
+        own = card_number(card, "scaleup_domain")
+    except NotPossible as reason:
+        raise NotPossible(f"{reason}; set scaleup_domain to say how large it is") from None
     return np.where(chosen > 0, chosen, own)[()]
 
 
