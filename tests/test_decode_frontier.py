@@ -19,8 +19,9 @@ from inside_deepinfer.figures.drawing import draw
 from inside_deepinfer.model.shape import load_shape, without_draft
 from inside_deepinfer.scenario import make_scenario, parameters
 from inside_deepinfer.serving.decode_frontier import tokens_of_a_step
+from inside_deepinfer.serving.facts_of_parameters import FACT_OF
 from inside_deepinfer.serving.pareto import non_dominated
-from inside_deepinfer.serving.published import FACT_OF, at_published
+from inside_deepinfer.serving.published import at_published
 from inside_deepinfer.studies import decode_curves
 
 RUN = CliRunner()

@@ -12,8 +12,8 @@ from inside_deepinfer.facts import InputError, load_facts
 from inside_deepinfer.scenario import parameters
 from inside_deepinfer.serving.decode_band import INPUTS
 from inside_deepinfer.serving.decode_frontier import COUNTED_INPUTS
+from inside_deepinfer.serving.facts_of_parameters import FACT_OF
 from inside_deepinfer.serving.links import domains_reached
-from inside_deepinfer.serving.published import FACT_OF
 
 
 def test_bytes_per_token_by_hand():

@@ -1,7 +1,6 @@
 """(c, why) A layer and its experts one by one, both on a card that rested and on one that has been computing for half a second."""
 
 import statistics
-import subprocess
 import time
 
 import rig
@@ -12,12 +11,6 @@ from uneven import graph_of_counts
 EPS = (64, 128)
 REPEATS, INNER = 9, 10  # times of each graph in turn, replays per time
 REST, WORK = 0.5, 0.5  # seconds before each time
-
-
-def sm_clock() -> float:
-    """Clock of the multiprocessors now, in MHz."""
-    asked = ["nvidia-smi", "-i", "0", "--query-gpu=clocks.sm", "--format=csv,noheader,nounits"]
-    return float(subprocess.run(asked, capture_output=True, text=True, check=True).stdout)
 
 
 def prepare(state: str, work) -> None:
@@ -34,13 +27,7 @@ def prepare(state: str, work) -> None:
 
 def once(graph) -> float:
     """Seconds of one replay, from ``INNER`` in a row."""
-    start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-    start.record()
-    for _ in range(INNER):
-        graph()
-    end.record()
-    end.synchronize()
-    return start.elapsed_time(end) / 1e3 / INNER
+    return rig.seconds(torch, graph, repeats=1, inner=INNER, warm_up=0)["seconds"]
 
 
 def main() -> None:
@@ -65,7 +52,7 @@ def main() -> None:
                     one_by_one += once(alone[count]) / RING
                 found["experts"].append(one_by_one)
             prepare(state, layer)
-            mhz = sm_clock()
+            mhz = float(rig.clocks()["sm_mhz"])
             for what, times in found.items():
                 rows.append({"what": what, "state": state, "precision": precision, "ep": ep, "tokens_per_expert": counts, "sm_mhz": mhz,
                              "seconds": statistics.median(times), "seconds_min": min(times), "seconds_max": max(times),

@@ -147,6 +147,7 @@ def check_possible(quantity: Quantity, scenario: Scenario, preset: str = "publis
 def quantity(name: str, preset: str = "published", changes: Mapping[str, Any] | None = None) -> Quantity:
     """One derived number with its chain, for a preset and changes to it; NotPossible where the number cannot exist."""
     scenario = make_scenario(preset, changes)
-    found = evaluate([name], scenario, preset)[name]
-    check_possible(found, scenario, preset)
+    with shared(scenario, preset):
+        found = evaluate([name], scenario, preset)[name]
+        check_possible(found, scenario, preset)
     return found

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from inside_deepinfer.facts import NotPossible, derived, require, require_between, require_not_negative, require_positive
+from inside_deepinfer.facts.arrays import scalar
 from inside_deepinfer.facts.units import DAYS_PER_YEAR, SECONDS_PER_DAY
 
 SECONDS_PER_YEAR = DAYS_PER_YEAR * SECONDS_PER_DAY
@@ -91,7 +92,7 @@ def store_years_to_loss(store_servers: Any, data_shards: Any, parity_shards: Any
     for one in range(1, int(m.max(initial=0)) + 1):
         others = np.where(one <= m, others * (servers - one) / one * server_rebuilding_share, others)
     years = 1 / (servers * require_positive("server_loss_rate", server_loss_rate) * np.minimum(others, 1.0))
-    return years if years.ndim else float(years)
+    return scalar(years)
 
 
 @derived(label="chance that the store loses some stripe within a year", unit="ratio", words=True,
@@ -116,7 +117,7 @@ def unreadable_share(data_shards: Any, parity_shards: Any, server_down: Any) -> 
         too_many = too_many + np.where((lost >= parity) & (lost <= others), exactly, 0.0)
         exactly = exactly * np.maximum(others - lost, 0) / (lost + 1) * odds
     share = down * np.where(down < 1, np.minimum(too_many, 1.0), 1.0)
-    return share if share.ndim else float(share)
+    return scalar(share)
 
 
 @derived(label="blocks that a mean prompt finds in the store", unit="block", formula="hit_rate * input_tokens / block_tokens")
@@ -140,7 +141,7 @@ def prefix_lost(unreadable: Any, blocks: Any) -> Any:
     inner = np.where((p > 0) & (p < 1), p, 0.5)
     left = np.where(p < 1, (1 - inner) * -np.expm1(n * np.log1p(-inner)) / (n * inner), 0.0)
     lost = np.where(few, series, 1 - left)
-    return lost if lost.ndim else float(lost)
+    return scalar(lost)
 
 
 @derived(label="share of the hits lost behind silent servers, no parity", unit="ratio", words=True,

@@ -9,9 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from inside_deepinfer.cache.workloads import mixed_reuse
+from inside_deepinfer.cache.workloads import mixed_reuse, of_mix
 from inside_deepinfer.facts import derived, require_between, require_not_negative, require_positive
 from inside_deepinfer.facts.units import DAYS_PER_YEAR, HOURS_PER_DAY, SECONDS_PER_HOUR, TOKENS_PER_PRICE
 
@@ -67,11 +65,7 @@ def reads_per_stored_token(hit_rate: Any, tokens_per_day: Any, output_tokens_per
          formula="tokens written and read at least once before they are dropped, over all tokens written; agents and chat")
 def generated_reuse_share(retention_days: Any, retention_chat_days: Any, block_tokens: Any) -> Any:
     """The generated agents and chat meet the published mean input and hit rate; everything else about them is assumed."""
-    require_positive("retention_days", retention_days)
-    require_positive("retention_chat_days", retention_chat_days)
-    found = np.vectorize(lambda agents, chat, block: mixed_reuse(float(agents), float(chat), int(block)), otypes=[float])(
-        retention_days, retention_chat_days, require_positive("block_tokens", block_tokens))
-    return found if found.ndim else float(found)
+    return of_mix(mixed_reuse, retention_days, retention_chat_days, block_tokens)
 
 
 @derived(label="break-even retention at the reuse of the generated traffic", unit="day",

@@ -9,6 +9,7 @@ import numpy as np
 
 from inside_deepinfer.cache.blocks import apply_rule, suffix
 from inside_deepinfer.facts import InputError, require
+from inside_deepinfer.facts.arrays import scalar
 from inside_deepinfer.facts.units import SECONDS_PER_DAY
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ class HitCurve:
             raise InputError("retention_days", retention_days, "0 or more days")
         kept = np.searchsorted(self.gap, np.minimum(days * SECONDS_PER_DAY, np.finfo(float).max), side="right")
         rates = np.where(days > 0, self.always + self.gained[kept], 0) / self.input_tokens
-        return rates if rates.ndim else float(rates)
+        return scalar(rates)
 
     @property
     def requests(self) -> int:

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from inside_deepinfer.cache.workloads import mixed_life
+from inside_deepinfer.cache.workloads import mixed_life, of_mix
 from inside_deepinfer.facts import derived, require, require_between, require_not_negative, require_positive
+from inside_deepinfer.facts.arrays import scalar
 from inside_deepinfer.facts.units import BITS_PER_BYTE, SECONDS_PER_DAY
 
 
@@ -57,11 +58,7 @@ def store_bytes_for_retention(stored_bytes_per_day: Any, retention_days: Any) ->
          formula="token-days kept over tokens written; agents kept retention_days and chat retention_chat_days after the last use")
 def mixed_life_days(retention_days: Any, retention_chat_days: Any, block_tokens: Any) -> Any:
     """The store holds so many days of what is written; every use keeps a token anew, so it is longer than the retention."""
-    require_positive("retention_days", retention_days)
-    require_positive("retention_chat_days", retention_chat_days)
-    found = np.vectorize(lambda agents, chat, block: mixed_life(float(agents), float(chat), int(block)), otypes=[float])(
-        retention_days, retention_chat_days, require_positive("block_tokens", block_tokens))
-    return found if found.ndim else float(found)
+    return of_mix(mixed_life, retention_days, retention_chat_days, block_tokens)
 
 
 @derived(label="share of the store that generated agents and chat fill", unit="ratio",
@@ -189,7 +186,7 @@ def network_use_one_way(gpus_per_machine: Any, cached_read_per_prefill_gpu: Any,
     """A full-duplex link carries both directions at once, each at the line rate."""
     busier = np.maximum(cached_read_per_prefill_gpu, kv_sent_per_prefill_gpu)
     found = gpus_per_machine * busier * BITS_PER_BYTE / (require_positive("planned_network", planned_network) * 1e9)
-    return found if np.ndim(found) else float(found)
+    return scalar(found)
 
 
 @derived(label="planned network that cache reads and hand-over fill", unit="ratio", formula="network_per_machine / (planned_network * 1e9)",

@@ -11,6 +11,7 @@ add misses or hits of its own.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from typing import Any
@@ -21,6 +22,7 @@ from inside_deepinfer.cache.blocks import apply_rule, grain, longest_input, suff
 from inside_deepinfer.cache.hit_curve import HitCurve, curve_of
 from inside_deepinfer.cache.last_touch import mix
 from inside_deepinfer.facts import InputError, NotPossible, load_facts, require_positive
+from inside_deepinfer.facts.arrays import scalar
 from inside_deepinfer.facts.units import DAYS_PER_WEEK, SECONDS_PER_DAY, SECONDS_PER_HOUR
 
 SESSIONS = 4000
@@ -210,6 +212,15 @@ def calibrated_requests(name: str, sessions: int = SESSIONS) -> Requests:
 def calibrated_curve(name: str, block: int) -> HitCurve:
     """Hit rate of the calibrated ``agents`` or ``chat`` at any retention, for one block size."""
     return curve_of(calibrated_requests(name), block)
+
+
+def of_mix(number: Callable[[float, float, int], float], agent_days: Any, chat_days: Any, block: Any) -> Any:
+    """``mixed_life`` or ``mixed_reuse`` for retentions and blocks that may be arrays."""
+    require_positive("retention_days", agent_days)
+    require_positive("retention_chat_days", chat_days)
+    require_positive("block_tokens", block)
+    return scalar(np.vectorize(lambda agents, chat, size: number(float(agents), float(chat), int(size)), otypes=[float])(
+        agent_days, chat_days, block))
 
 
 @lru_cache(maxsize=64)

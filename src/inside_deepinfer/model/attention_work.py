@@ -30,16 +30,11 @@ def _up_to(last: Any, ratio: int, most: float) -> Any:
     return ratio * groups * (groups - 1) / 2 + groups * (last - ratio * groups + 1)
 
 
-def kv_source(shape: Shape, layer: int) -> int:
-    """The layer whose entries ``layer`` reads: the nearest source at or before it."""
-    return max(source for source in shape.kv_layers if source <= layer)
-
-
 def selects(shape: Shape, layer: int) -> bool:
     """Whether ``layer`` attends to selected entries only: some index layer at or before it searches the same KV."""
     if not shape.index or not shape.ratios[layer]:
         return False
-    return any(other <= layer and kv_source(shape, other) == kv_source(shape, layer) for other in shape.index.layers)
+    return any(other <= layer and shape.kv_source(other) == shape.kv_source(layer) for other in shape.index.layers)
 
 
 def attended(shape: Shape, layer: int, keys: KeyCount) -> Any:

@@ -48,7 +48,7 @@ def _problems_of_sources(shape: Shape) -> list[str]:
                   for n in shape.kv_layers if ratios[n] == 0]
         found += [f"layer {n} has ratio {ratio} but no compression.kv_layers at or before it with that ratio"
                   for n, ratio in enumerate(ratios)
-                  if ratio and ratios[max((m for m in shape.kv_layers if m <= n), default=0)] != ratio]
+                  if ratio and ratios[shape.kv_source(n)] != ratio]
     cut = shape.body.encoder_layers
     if cut is not None and cut not in shape.kv_layers:
         found.append(f"body.encoder_layers = {cut}: the first layer behind the encoder writes the KV that the later ones share, "
@@ -68,9 +68,8 @@ def _problems_of_index(shape: Shape) -> list[str]:
     strangers = sorted(set(index.key_layers) - set(shape.kv_layers))
     if strangers:
         found.append(f"index.key_layers names layer {strangers[0]}, which is no compression.kv_layers source")
-    sources = [(n, max(m for m in shape.kv_layers if m <= n)) for n in index.layers if ratios[n]]
-    found += [f"index.layers names layer {n}, which reads the entries of layer {source}, but index.key_layers does not name that"
-              for n, source in sources if source not in index.key_layers]
+    found += [f"index.layers names layer {n}, which reads the entries of layer {shape.kv_source(n)}, "
+              "but index.key_layers does not name that" for n in index.layers if ratios[n] and shape.kv_source(n) not in index.key_layers]
     if (index.candidate_layer is None) != (index.candidates is None):
         found.append("index.candidate_layer and index.candidates must be given together")
     elif index.candidate_layer is not None and index.candidate_layer not in index.layers:

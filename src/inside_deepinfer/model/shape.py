@@ -191,6 +191,10 @@ class Shape(Record):
         """Layers that own cached entries."""
         return self.compression.kv_layers if self.compression else tuple(range(self.body.layers))
 
+    def kv_source(self, layer: int) -> int:
+        """The layer whose entries ``layer`` reads: the nearest source at or before it; 0, which then owns none, where there is none."""
+        return max((source for source in self.kv_layers if source <= layer), default=0)
+
     @model_validator(mode="after")
     def _consistent(self) -> Shape:
         for problem in problems(self):

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from inside_deepinfer.facts import NotPossible, derived, require, require_between, require_not_negative, require_positive
+from inside_deepinfer.facts.arrays import scalar
 from inside_deepinfer.model.formats import flop_per_mac
 from inside_deepinfer.model.parts import parts
 from inside_deepinfer.model.shape import load_shape
@@ -88,7 +89,7 @@ def chance_imbalance_split(routed_experts: Any, active_experts: Any, routed_rows
     """
     require(np.asarray(require_positive("ep", ep)) % 1 == 0, "ep", ep, "a whole number of GPUs")
     found = np.vectorize(_split_by_step, otypes=[float])(routed_experts, active_experts * np.asarray(routed_rows), ep, redundant_experts)
-    return found if found.ndim else float(found)
+    return scalar(found)
 
 
 @lru_cache(maxsize=32)
@@ -195,7 +196,7 @@ def share_left_by_lockstep(imbalance: Any, lockstep_imbalance: Any) -> Any:
          formula="total / share_left_by_lockstep, at most 1")
 def filled_share_that_explains(total: Any, share_left_by_lockstep: Any) -> Any:
     """If nothing else were lost, this share of the decode slots would have to be busy; 1 where the rest is nothing."""
-    return _plain(np.minimum(total / np.asarray(share_left_by_lockstep), 1.0))
+    return scalar(np.minimum(total / np.asarray(share_left_by_lockstep), 1.0))
 
 
 @derived(label="spread of rows that would explain the rest alone", unit="ratio", uses={"total": "eplb.total"}, words=True,
@@ -205,11 +206,7 @@ def rows_spread_that_explains(total: Any, imbalance: Any, batch: Any, largest_de
     rest = np.maximum(1 / (require_positive("eplb.total", total) * np.asarray(check_imbalance(imbalance))) - 1, 0.0)
     if np.any(np.asarray(largest_deviation) <= 0):
         raise NotPossible("one GPU waits for no other, so no spread of rows explains a loss")
-    return _plain(rest * require_positive("batch", batch) ** 0.5 / largest_deviation)
-
-
-def _plain(found: Any) -> Any:
-    return found if np.ndim(found) else float(found)
+    return scalar(rest * require_positive("batch", batch) ** 0.5 / largest_deviation)
 
 
 @derived(label="slowest over mean of prefill, least of the reported range", unit="ratio", words=True,

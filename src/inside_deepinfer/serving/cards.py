@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from inside_deepinfer.facts import InputError, NotPossible, derived, load_facts
+from inside_deepinfer.facts.arrays import by_name
 from inside_deepinfer.facts.records import Card
 
 MEANING = {
@@ -32,19 +31,18 @@ def card_number(card: Any, field: str) -> Any:
         card: id in data/hardware/cards.yaml, or an array of ids.
         field: one of ``MEANING``.
     """
-    names, where = np.unique(np.asarray(card, dtype=str), return_inverse=True)
-    found = [getattr(get_card(str(name)), field) for name in names]
-    for name, value in zip(names, found, strict=True):
+    def stated(name: str) -> float:
+        value = getattr(get_card(name), field)
         if value is None:
-            raise NotPossible(f"{get_card(str(name)).name} has no {MEANING[field]}, or states none (data/hardware/cards.yaml)")
-    return float(found[0]) if np.ndim(card) == 0 else np.asarray(found, dtype=float)[where].reshape(np.shape(card))
+            raise NotPossible(f"{get_card(name).name} has no {MEANING[field]}, or states none (data/hardware/cards.yaml)")
+        return float(value)
+
+    return by_name(card, stated)
 
 
 def card_has(card: Any, field: str) -> Any:
     """Whether a card, or each card of an array of names, states the number ``field``."""
-    names, where = np.unique(np.asarray(card, dtype=str), return_inverse=True)
-    found = np.asarray([getattr(get_card(str(name)), field) is not None for name in names])
-    return bool(found[0]) if np.ndim(card) == 0 else found[where].reshape(np.shape(card))
+    return by_name(card, lambda name: getattr(get_card(name), field) is not None)
 
 
 def peak_flops(card: Any, precision: str) -> Any:

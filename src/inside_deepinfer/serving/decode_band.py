@@ -27,7 +27,7 @@ from inside_deepinfer.facts import (
 from inside_deepinfer.serving.acceptance import rows_from_verified_drafts
 from inside_deepinfer.serving.cards import card_number
 from inside_deepinfer.serving.decode_frontier import COUNTED_INPUTS
-from inside_deepinfer.serving.published import FACT_OF
+from inside_deepinfer.serving.facts_of_parameters import FACT_OF
 
 EFFICIENCIES = ("hardware.hbm_efficiency", "efficiency.gemm", "efficiency.attention", "efficiency.link")
 RANGES = ("rows_per_sequence", "context", "overlap")  # scenario parameters that are uncertain while nobody has chosen them

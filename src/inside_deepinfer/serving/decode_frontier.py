@@ -28,10 +28,10 @@ from inside_deepinfer.facts import (
 from inside_deepinfer.model import counts, weights  # noqa: F401  (these and the next register the counted step)
 from inside_deepinfer.serving import efficiencies as _efficiencies  # noqa: F401
 from inside_deepinfer.serving import hbm, kv_reads, links, step_budget  # noqa: F401
+from inside_deepinfer.serving.facts_of_parameters import FACT_OF
 
 # inputs of the counted step that a caller of ``step_times`` may leave as published
-UNCHANGED = {"efficiencies": "scenario.efficiencies", "dispatch_format": "link.dispatch_format", "combine_format": "link.combine_format",
-             "scaleup_domain": "link.scaleup_domain", "scaleout_bandwidth": "link.scaleout_bandwidth", "crossing": "link.crossing"}
+UNCHANGED = ("efficiencies", *links.PARAMETERS)
 FIT_BATCHES = np.arange(8.0, 513.0, 8.0)  # sequences per GPU over which the two-number form is fitted
 
 
@@ -118,8 +118,8 @@ def step_times(batches: np.ndarray, **inputs: Any) -> np.ndarray:
     given = {name: Quantity(name, value if name == "model" else np.asarray(value)[..., None], "", "derived")
              for name, value in inputs.items()}
     given["batch"] = Quantity("batch", batches, "sequence/GPU", "derived")
-    for name, fact in UNCHANGED.items():
-        given.setdefault(name, load_facts().quantity(fact))
+    for name in UNCHANGED:
+        given.setdefault(name, load_facts().quantity(FACT_OF[name]))
     return resolve(["counted_step_time"], given)["counted_step_time"].value
 
 

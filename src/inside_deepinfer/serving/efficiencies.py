@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from inside_deepinfer.facts import InputError, derived
+from inside_deepinfer.facts.arrays import by_name, scalar
 from inside_deepinfer.facts.store import data_folder
 
 DATASHEET, MEASURED = "datasheet", "measured"
@@ -32,10 +33,8 @@ def chosen(efficiencies: Any, card: Any, assumed: Any, measured: str, reference:
         raise InputError("efficiencies", efficiencies, " or ".join(CHOICES))
     if not np.any(choice == MEASURED):
         return assumed
-    names, where = np.unique(np.asarray(card, dtype=str), return_inverse=True)
-    reached = np.array([_reached(measured, str(name), reference, data_folder()) for name in names])[where].reshape(np.shape(card))
-    found = np.where(choice == MEASURED, reached, assumed)
-    return float(found) if found.ndim == 0 else found
+    reached = by_name(card, lambda name: _reached(measured, name, reference, data_folder()))
+    return scalar(np.where(choice == MEASURED, reached, assumed))
 
 
 @lru_cache(maxsize=256)

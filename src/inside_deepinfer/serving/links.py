@@ -12,12 +12,15 @@ from typing import Any
 import numpy as np
 
 from inside_deepinfer.facts import NotPossible, derived, require, require_between, require_not_negative, require_positive
+from inside_deepinfer.facts.arrays import by_name
 from inside_deepinfer.model.formats import bytes_per_value
 from inside_deepinfer.model.shape import load_shape
 from inside_deepinfer.model.weights import check_ep
 from inside_deepinfer.serving.cards import card_number
 
 CROSSINGS = ("domain", "expert")
+# scenario parameters that only the exchange rests on
+PARAMETERS = ("dispatch_format", "combine_format", "scaleup_domain", "scaleout_bandwidth", "crossing")
 
 
 def domains_reached(ep: Any, domain: Any, copies: int) -> Any:
@@ -33,9 +36,7 @@ def domains_reached(ep: Any, domain: Any, copies: int) -> Any:
 
 def row_bytes(model: str, formats: Any) -> Any:
     """Bytes of one row between two layers in a number format, scales included; an array for an array of format names."""
-    names, where = np.unique(np.asarray(formats, dtype=str), return_inverse=True)
-    found = np.array([load_shape(model).body.hidden * bytes_per_value(str(name)) for name in names])
-    return float(found[0]) if np.ndim(formats) == 0 else found[where].reshape(np.shape(formats))
+    return load_shape(model).body.hidden * by_name(formats, bytes_per_value)
 
 
 @derived(label="bytes of a row sent to one expert", unit="B", words=True,

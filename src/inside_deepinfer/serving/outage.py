@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from inside_deepinfer.facts import derived, require, require_between, require_not_negative, require_positive
+from inside_deepinfer.facts.arrays import scalar
 from inside_deepinfer.facts.units import DAYS_PER_YEAR, HOURS_PER_YEAR, SECONDS_PER_DAY, SECONDS_PER_HOUR
 from inside_deepinfer.serving.availability import RESTARTS, InstanceChain, instance_chain, served_share
 
@@ -23,10 +24,6 @@ def chain_of(ep: Any, card_failure_rate: float, restart_time: Any, replace_time:
     require(np.asarray(require_positive("ep", ep)) % 1 == 0, "ep", ep, "a whole number of GPUs")
     return instance_chain(int(ep), require_not_negative("failure.card_rate", card_failure_rate) / SECONDS_PER_HOUR,
                           float(restart_time), replace_time, resize)
-
-
-def _scalar(found: np.ndarray) -> Any:
-    return found.item() if found.ndim == 0 else found
 
 
 def too_few(needed: int, spares: int, unavailability: float) -> float:
@@ -50,7 +47,7 @@ def decode_gpus_from_throughput(prefill_gpus_from_throughput: Any, pd_ratio: Any
 @derived(label="decode instances that the day needs", unit="instance", formula="decode_gpus_from_throughput / ep, rounded up", words=True)
 def decode_instances(decode_gpus_from_throughput: Any, ep: Any) -> Any:
     """Whole instances, without spares."""
-    return _scalar(np.ceil(np.asarray(decode_gpus_from_throughput) / require_positive("ep", ep)))
+    return scalar(np.ceil(np.asarray(decode_gpus_from_throughput) / require_positive("ep", ep)))
 
 
 @derived(label="years between failures of a card", unit="year", formula="1 / (rate * 8760)", uses={"rate": "failure.card_rate"})
@@ -86,7 +83,7 @@ def instance_downtime(ep: Any, card_failure_rate: Any, restart_time: Any, replac
     def one(cards: Any, restart: Any) -> float:
         return float(chain_of(cards, card_failure_rate, restart, replace_time).restarting.sum())
 
-    return _scalar(np.vectorize(one, otypes=[float])(ep, restart_time))
+    return scalar(np.vectorize(one, otypes=[float])(ep, restart_time))
 
 
 @derived(label="share of time that an instance does not serve, by hand", unit="ratio", uses={"card_failure_rate": "failure.card_rate"},
@@ -107,7 +104,7 @@ def instance_downtime_waiting(ep: Any, card_failure_rate: Any, restart_time: Any
     def one(cards: Any, restart: Any) -> float:
         return float(chain_of(cards, card_failure_rate, restart, replace_time, resize=False).restarting.sum())
 
-    return _scalar(np.vectorize(one, otypes=[float])(ep, restart_time))
+    return scalar(np.vectorize(one, otypes=[float])(ep, restart_time))
 
 
 @derived(label="share of time with too few decode instances", unit="ratio", words=True,
@@ -115,7 +112,7 @@ def instance_downtime_waiting(ep: Any, card_failure_rate: Any, restart_time: Any
 def short_of_instances(decode_instances: Any, spare_instances: Any, instance_downtime: Any) -> Any:
     """Independent instances; a shrunken instance counts as one that serves."""
     found = np.vectorize(too_few, otypes=[float])(decode_instances, spare_instances, instance_downtime)
-    return _scalar(found)
+    return scalar(found)
 
 
 @derived(label="minutes a year with too few decode instances", unit="minute/year", formula="short_of_instances * 525600")
@@ -138,7 +135,7 @@ def missing_capacity(ep: Any, card_failure_rate: Any, restart_time: Any, replace
     def one(cards: Any, restart: Any, needed: Any) -> float:
         return 1 - served_share(chain_of(cards, card_failure_rate, restart, replace_time), ceil(needed), 0)
 
-    return _scalar(np.vectorize(one, otypes=[float])(ep, restart_time, decode_instances))
+    return scalar(np.vectorize(one, otypes=[float])(ep, restart_time, decode_instances))
 
 
 @derived(label="how much rarer one spare makes a shortage", unit="ratio", words=True,
@@ -146,7 +143,7 @@ def missing_capacity(ep: Any, card_failure_rate: Any, restart_time: Any, replace
 def gain_of_a_spare(decode_instances: Any, instance_downtime: Any) -> Any:
     """With one spare two instances have to be down at the same time."""
     found = np.vectorize(lambda needed, down: too_few(needed, 0, down) / too_few(needed, 1, down), otypes=[float])
-    return _scalar(found(decode_instances, instance_downtime))
+    return scalar(found(decode_instances, instance_downtime))
 
 
 @derived(label="how much rarer a faster restart makes a shortage without spares", unit="ratio", uses=_USES | {
@@ -159,4 +156,4 @@ def gain_of_a_faster_restart(ep: Any, card_failure_rate: Any, restart_time: Any,
         down = [float(chain_of(cards, card_failure_rate, time, replace_time).restarting.sum()) for time in (restart, restart / faster)]
         return too_few(needed, 0, down[0]) / too_few(needed, 0, down[1])
 
-    return _scalar(np.vectorize(one, otypes=[float])(ep, restart_time, decode_instances))
+    return scalar(np.vectorize(one, otypes=[float])(ep, restart_time, decode_instances))

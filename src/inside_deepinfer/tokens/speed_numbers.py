@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from inside_deepinfer.facts import NotPossible, derived, require_positive
+from inside_deepinfer.facts.arrays import scalar
 
 _LIMIT = {"limit": "encode_speedup_limit"}
 
@@ -85,7 +86,7 @@ def _between(input_tokens: Any, times: Sequence[float], characters: Any, tokens:
         shortest, longest = (round(end * tokens / characters[1]) for end in (characters[0], characters[2]))
         raise NotPossible(f"article 001 timed conversations of {shortest:,} to {longest:,} tokens; others would be guessed")
     found = np.exp(np.interp(np.log(length), np.log(characters), np.log(times)))
-    return float(found) if np.ndim(found) == 0 else found
+    return scalar(found)
 
 
 @derived(label="time to encode a prompt of mean length whole", unit="s", words=True, uses=_CASES, formula=_BETWEEN.format("whole-prompt"))

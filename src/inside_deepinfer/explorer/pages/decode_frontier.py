@@ -11,6 +11,7 @@ from inside_deepinfer.facts import digits, show
 from inside_deepinfer.figures import decode_frontier
 from inside_deepinfer.figures.hbm import clause
 from inside_deepinfer.scenario import Scenario
+from inside_deepinfer.serving import links
 from inside_deepinfer.serving.step_budget import precision_notice
 from inside_deepinfer.studies.decode_curves import frontier
 
@@ -54,7 +55,7 @@ PAGE = Page(
     folded={"Card and model": ("card", "model", "redundant_experts"),
             "Acceptance": ("tokens_per_step", "rows_per_sequence"),
             "Step": ("efficiencies", "uncounted_time", "overlap", "selection_overlap"),
-            "Link": ("dispatch_format", "combine_format", "scaleup_domain", "scaleout_bandwidth", "crossing"),
+            "Link": links.PARAMETERS,
             "Cluster": ("pd_ratio",)},
     numbers=(Number("fitting_throughput_per_decode_gpu", label="output per decode GPU", beside="decode.benchmark"),
              Number("fitting_throughput_per_cluster_gpu", label="output per GPU of the cluster"),

@@ -12,7 +12,7 @@ from inside_deepinfer.facts.gpu_runs import gpu_problems
 from inside_deepinfer.figures import hbm, hbm_capacity, hbm_movable
 from inside_deepinfer.figures.theme import KIND_MARK
 from inside_deepinfer.scenario import Scenario
-from inside_deepinfer.serving.capacity import check_fits
+from inside_deepinfer.serving import links
 from inside_deepinfer.serving.step_budget import precision_notice, rows_notice
 from inside_deepinfer.studies.decode_curves import domain_notice
 from inside_deepinfer.studies.machine_world import in_decimal
@@ -21,24 +21,17 @@ from inside_deepinfer.studies.step_inputs import step_inputs
 
 EXCHANGED = ("exchange_bytes_per_token", "exchange_bytes_per_step", "card_domain", "crossing_copies", "crossing_bytes_per_step",
              "time_exchange")
-FIT = ("resident_bytes", "usable_memory", "memory_needed", "largest_batch")
-
-
-def _must_fit(scenario: Scenario, preset: str) -> None:
-    """A scenario that does not fit in HBM is shown as the reason, never as a number."""
-    found = catalogue.evaluate(FIT, scenario, preset)
-    check_fits(scenario.model, scenario.card, *(float(found[name].value) for name in FIT))
 
 
 def bytes_and_time(scenario: Scenario, preset: str) -> Any:
     """Bytes and times of a step that can exist."""
-    _must_fit(scenario, preset)
+    catalogue.value("fitting_batch", scenario, preset)  # or the reason why there is no such step
     return hbm_movable.bytes_and_time(scenario, preset)
 
 
 def finding(scenario: Scenario, preset: str) -> str:
     """Bytes read, share of bandwidth, and what binds."""
-    _must_fit(scenario, preset)
+    catalogue.value("fitting_batch", scenario, preset)
     names = ["hbm_read_bytes_per_step", "hbm_total_bytes_per_step", "counted_step_time", "card_bandwidth", "binding_resource",
              "experts_per_gpu"]
     weights, total, step, bandwidth, binds, experts = (
@@ -100,7 +93,7 @@ PAGE = Page(
     primary=("ep", "batch", "card"),
     folded={"Model and sequences": ("model", "context", "rows_per_sequence", "redundant_experts"),
             "Step": ("efficiencies", "step_time", "overlap", "selection_overlap"),
-            "Link": ("dispatch_format", "combine_format", "scaleup_domain", "scaleout_bandwidth", "crossing")},
+            "Link": links.PARAMETERS},
     numbers=("experts_per_gpu",
              Number("weight_bytes_per_gpu", label="weights held per GPU", show="decimal"),
              Number("hbm_read_bytes_per_step", label="weights read per step", show="decimal", beside="hbm.weights", same=("model", "ep")),

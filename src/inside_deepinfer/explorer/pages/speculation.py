@@ -9,6 +9,7 @@ from inside_deepinfer.explorer.page import Number, Page
 from inside_deepinfer.facts import digits, load_facts, percent
 from inside_deepinfer.figures import speculation
 from inside_deepinfer.scenario import Scenario
+from inside_deepinfer.serving import links
 
 
 def _must_fit(scenario: Scenario, preset: str) -> None:
@@ -55,7 +56,7 @@ PAGE = Page(
     primary=("batch", "acceptance_mean", "acceptance_spread"),
     folded={"Machine": ("card", "ep", "redundant_experts", "model"),
             "Step": ("efficiencies", "context", "uncounted_time", "overlap", "selection_overlap"),
-            "Link": ("dispatch_format", "combine_format", "scaleup_domain", "scaleout_bandwidth", "crossing")},
+            "Link": links.PARAMETERS},
     numbers=(Number("scheduled_drafts", label="guesses checked per sequence"),
              Number("scheduled_rows", label="rows per sequence"),
              Number("scheduled_tokens", label="tokens per step"),
